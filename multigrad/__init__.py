@@ -1,0 +1,1 @@
+"""Gradient checks with error bars for PyTorch, JAX and NumPy."""

@@ -1,0 +1,236 @@
+"""The contract between the core and a framework, and the register of adapters.
+
+An adapter turns a user's function and inputs into a flat function f: R^n -> R^m in float64. That is its whole
+job; what is done with f (steps, error bars, verdicts) is the core's. There is nothing to inherit: an object with
+these members, registered under the entry-point group ``multigrad.backends``, is an adapter. See backends/README.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from multigrad._findings import Finding
+from multigrad.errors import BackendUnavailable, DuplicateBackend, InvalidUse, UnknownBackend
+
+GROUP = "multigrad.backends"
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One array among the inputs or outputs, and its place in the flat vector.
+
+    A complex leaf of k entries takes 2 k places: real part, imaginary part, real part, ...
+
+    Attributes:
+        path: how the user would write it, ``inputs[0]["w"]``.
+        shape: its shape.
+        dtype: its dtype as the user has it, by name (``"float32"``).
+        start: where it begins in the flat vector.
+        attached: False for an output that carries no derivative (torch: no ``grad_fn``).
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    start: int
+    attached: bool = True
+
+    @property
+    def complex(self) -> bool:
+        """Whether each entry takes two places."""
+        return self.dtype.startswith("complex")
+
+    @property
+    def size(self) -> int:
+        """The number of places that it takes in the flat vector."""
+        return math.prod(self.shape) * (2 if self.complex else 1)
+
+    @property
+    def slice(self) -> slice:
+        """Its places in the flat vector."""
+        return slice(self.start, self.start + self.size)
+
+    def place(self, k: int) -> str:
+        """Name the flat place ``k`` as path and index.
+
+        >>> Leaf("inputs[0]", (2, 3), "float64", start=10).place(14)
+        'inputs[0][1, 1]'
+        """
+        entry, imaginary = divmod(k - self.start, 2) if self.complex else (k - self.start, 0)
+        index = ", ".join(str(i) for i in np.unravel_index(entry, self.shape)) if self.shape else ""
+        part = (".imag" if imaginary else ".real") if self.complex else ""
+        return f"{self.path}{f'[{index}]' if index else ''}{part}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What of ``check_grad``'s arguments concerns the adapter.
+
+    Attributes:
+        jac: the user's own derivative, if that is what is under test.
+        params: what else is to be checked: "captured", a module, a pytree.
+        seed: for whatever randomness the adapter needs.
+        extra: the options that this adapter alone understands (those in ``Backend.options``).
+    """
+
+    jac: Callable[..., Any] | None = None
+    params: Any = None
+    seed: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FlatFunction(Protocol):
+    """The user's function seen as f: R^n -> R^m in float64, with its derivatives.
+
+    The three methods take a batch of rows. **One row is the plain call**: exactly what the user's own call would do.
+    Several rows may be vectorised; an adapter that cannot do so raises (anything), and the core goes on row by row.
+    Results are fresh arrays; nothing of the user's is changed by a call, nor by an exception in one.
+
+    Attributes:
+        x: the point, shape (n,).
+        inputs: the leaves that x is made of, in order.
+        outputs: the leaves of f(x), in order.
+        fixed: the paths of the inputs that are held fixed, each with the reason: ``"inputs[1] (int64)"``.
+        eps: the unit roundoff of the arithmetic inside f: 2**-52, unless low precision could not be avoided.
+        repeats: the values of two plain calls at x, one after the other, random state not reset; shape (2, m).
+        findings: what the adapter has noticed so far; it may grow with every call.
+    """
+
+    x: Array
+    inputs: Sequence[Leaf]
+    outputs: Sequence[Leaf]
+    fixed: Sequence[str]
+    eps: float
+    repeats: Array
+    findings: Sequence[Finding]
+
+    def __call__(self, X: Array, /) -> Array:
+        """Evaluate f at the rows of X: (b, n) -> (b, m).
+
+        A ``Defect`` (another shape than at x, say) concerns the row; so does an exception of the user's function.
+        """
+
+    def vjp(self, U: Array, /) -> Array:
+        """Reverse mode at x, the product u^T J for every row u of U: (k, m) -> (k, n).
+
+        Raises:
+            Unsupported: the function has no reverse mode.
+        """
+
+    def jvp(self, V: Array, /) -> Array:
+        """Forward mode at x, the product J v for every row v of V: (k, n) -> (k, m).
+
+        Raises:
+            Unsupported: the function has no forward mode.
+        """
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """An adapter: makes flat functions of one framework's functions.
+
+    Attributes:
+        name: what users call it.
+        options: the keywords of ``check_grad`` that it alone understands.
+    """
+
+    name: str
+    options: frozenset[str]
+
+    def recognises(self, leaf: object) -> bool:
+        """Whether this is an array of the framework. Decides ``backend="auto"``."""
+
+    def flatten(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> FlatFunction:
+        """Make the flat function of ``fn(*inputs)``.
+
+        Raises:
+            InvalidUse: nothing to differentiate, or inputs or outputs that are not arrays.
+            Exception: whatever ``fn`` raises at the inputs, as it is.
+        """
+
+
+@cache
+def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=GROUP):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return dict(sorted(found.items()))
+
+
+def available_backends() -> tuple[str, ...]:
+    """Names of the registered adapters, whether or not their frameworks are installed.
+
+    >>> set(available_backends()) >= {"jax", "numpy", "torch"}
+    True
+    """
+    return tuple(_registered())
+
+
+@cache
+def get_backend(name: str) -> Backend:
+    """Load the adapter called ``name``.
+
+    Raises:
+        UnknownBackend: nothing is registered under that name.
+        DuplicateBackend: two distributions register the same name.
+        BackendUnavailable: the adapter's framework is not installed.
+    """
+    matches = _registered().get(name, ())
+    if not matches:
+        known = ", ".join(repr(n) for n in available_backends()) or "none is installed"
+        raise UnknownBackend(f"unknown backend {name!r}; known: {known}")
+    entry, *others = matches
+    if others:
+        raise DuplicateBackend(
+            f"backend {name!r} is registered twice: {', '.join(sorted(e.value for e in matches))}; uninstall one of them"
+        )
+    try:
+        factory = entry.load()
+    except ModuleNotFoundError as error:
+        raise BackendUnavailable(
+            f"backend {name!r} needs the package {error.name!r}, which is not installed: pip install {error.name}"
+        ) from error
+    backend: Backend = factory()
+    return backend
+
+
+def backend_of(leaves: Sequence[object]) -> Backend:
+    """Find the adapter that recognises one of the leaves; Python numbers alone go to numpy.
+
+    Looking for a backend imports no framework: a leaf's type names the package that it comes from, and an adapter
+    is loaded only if it is registered under that name, or if no such adapter recognises the leaf.
+    """
+    roots = {type(leaf).__module__.partition(".")[0] for leaf in leaves}
+    names = available_backends()
+    likely = [n for n in names if n in roots or f"{n}lib" in roots and n != "numpy"]
+    for name in (*likely, *(n for n in names if n not in likely and n not in ("torch", "jax", "numpy"))):
+        backend = get_backend(name)
+        if any(backend.recognises(leaf) for leaf in leaves):
+            return backend
+    if any(isinstance(leaf, (int, float, complex, np.ndarray, np.generic)) for leaf in leaves):
+        return get_backend("numpy")
+    raise UnknownBackend(
+        "backend='auto' finds no array among the inputs; name the backend: " + ", ".join(repr(n) for n in names)
+    )
+
+
+def accept_options(backend: Backend, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse the options that ``backend`` does not understand, by name."""
+    unknown = sorted(set(given) - backend.options)
+    if unknown:
+        own = ", ".join(sorted(backend.options)) or "none"
+        raise InvalidUse(
+            "unknown_option",
+            f"backend {backend.name!r} has no option {', '.join(map(repr, unknown))}; options of its own: {own}",
+        )
+    return given
