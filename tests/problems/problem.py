@@ -81,7 +81,7 @@ def places(leaf: Any) -> int:
 
 def at(module: str, name: str) -> Factory:
     """A function that lives elsewhere than in the framework's main namespace."""
-    return lambda _: getattr(import_module(module), name)  # type: ignore[no-any-return]
+    return lambda _: getattr(import_module(module), name)
 
 
 def everywhere(factory: Factory) -> dict[str, Factory]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
@@ -39,8 +41,8 @@ def _layer_norm(x: Array, gain: Array, shift: Array) -> list[Array]:
     return [gain[:, None] * centred / scale, np.diag(normal), np.eye(n)]
 
 
-def _layer_norm_formula(xp: object):  # type: ignore[no-untyped-def]
-    def layer_norm(x, gain, shift):  # type: ignore[no-untyped-def]
+def _layer_norm_formula(xp: Any) -> Any:
+    def layer_norm(x: Any, gain: Any, shift: Any) -> Any:
         return (x - xp.mean(x)) / xp.sqrt(xp.var(x) + 1e-5) * gain + shift
 
     return layer_norm
