@@ -25,3 +25,16 @@ def map_leaves(f: Callable[[Any], Any], tree: Any) -> Any:
 def refill(tree: Any, new: Iterator[Any]) -> Any:
     """The same tree with its leaves taken from ``new``, in order."""
     return map_leaves(lambda _: next(new), tree)
+
+
+def paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every leaf with its path, as one would write it after the tree's name."""
+    if isinstance(tree, dict):
+        children = [(f'["{key}"]', tree[key]) for key in sorted(tree)]
+    elif isinstance(tree, (tuple, list)):
+        children = [(f"[{i}]", child) for i, child in enumerate(tree)]
+    else:
+        yield path, tree
+        return
+    for step, child in children:
+        yield from paths(child, path + step)
