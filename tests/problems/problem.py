@@ -15,7 +15,30 @@ NAMESPACES = {"numpy": "numpy", "toy": "numpy", "jax": "jax.numpy", "torch": "to
 
 # Compiled code that takes no objects, complex numbers, pytrees, and arrays of no axes or no entries.
 BEYOND_DUAL_NUMBERS = frozenset(
-    ["softplus", "gelu", "log_gamma", "arctan2", "determinant", "log_determinant", "inverse", "solve", "complex_square", "complex_exp_iz", "complex_matmul", "complex_modulus_square", "complex_modulus", "complex_conjugate", "complex_phase", "complex_fft", "dict_input", "dict_output", "nested_input", "zero_dimensional", "empty", "integer_index"]
+    [
+        "softplus",
+        "gelu",
+        "log_gamma",
+        "arctan2",
+        "determinant",
+        "log_determinant",
+        "inverse",
+        "solve",
+        "complex_square",
+        "complex_exp_iz",
+        "complex_matmul",
+        "complex_modulus_square",
+        "complex_modulus",
+        "complex_conjugate",
+        "complex_phase",
+        "complex_fft",
+        "dict_input",
+        "dict_output",
+        "nested_input",
+        "zero_dimensional",
+        "empty",
+        "integer_index",
+    ]
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
