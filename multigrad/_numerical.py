@@ -191,8 +191,7 @@ class Numerical:
         noise = self.noise
         assert noise is not None
         scale = np.maximum(context.scale[block], largest)
-        # What f's own arithmetic loses in its values, the analytical side may lose in its entries.
-        return Context(scale, context.dust[block], 4 * noise.relative * scale)
+        return Context(scale, context.dust[block], noise.relative + self.rules.eps)
 
     def _climb(self, directions: Directions, exponents: Array, *, late_noise: bool) -> tuple[Quotients, float, Array]:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
@@ -213,7 +212,7 @@ class Numerical:
         return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)
 
     def _quantum(self, sampled: _ladder.Samples, rungs: int = 3) -> Array:
-        """Noise of values that do not change at all over the smallest steps.
+        """Noise of values that do not change at all over the smallest steps, nor on the lines that noise is read from.
 
         They may be multiples of a quantum, as (1 + erf(x)) / 2 far to the left is of the rounding of 1: the rounding of
         the largest value on the ladder is then a part of the noise.
@@ -221,4 +220,6 @@ class Numerical:
         usable = np.flatnonzero(np.isfinite(sampled.up).all(axis=(1, 2)))[-rungs:]
         flat = (sampled.plus[usable] == self.here) & (sampled.minus[usable] == self.here)
         largest = np.max(np.abs(sampled.plus), axis=0, initial=0.0, where=np.isfinite(sampled.plus))
-        return np.asarray(np.where(flat.all(axis=0), 2 * self.rules.eps * largest, 0.0))
+        assert self.noise is not None
+        unseen = flat.all(axis=0) & (self.noise.sigma == 0)
+        return np.asarray(np.where(unseen, 2 * self.rules.eps * largest, 0.0))
