@@ -76,19 +76,21 @@ class Context:
     """What the entries of a block are judged against besides their estimate; arrays broadcast to (C, m).
 
     Attributes:
-        scale: the size of what the row holds: its largest entry, or value over step.
+        scale: the size of what the row holds, by the scale of the inputs: its largest entry, or the value itself.
+        row: the same, by the unit of the inputs.
         dust: rounding that the analytical side may carry in entries that should be 0.
         noise: of the values of f, relative to their size; the analytical side may lose as much in its entries.
     """
 
     scale: Array
+    row: Array
     dust: Array
     noise: Array
 
     @property
     def negligible(self) -> Array:
         """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
-        return np.asarray(np.maximum(1e-12, 64 * self.noise) * self.scale)
+        return np.asarray(np.maximum(1e-12, 64 * self.noise) * np.maximum(self.scale, self.row))
 
     @property
     def nothing(self) -> Array:
