@@ -10,6 +10,7 @@ from torch.autograd import forward_ad
 from multigrad.backends import Array
 from multigrad.errors import Unsupported
 from multigrad_torch._batch import refuse_unbatchable
+from multigrad_torch._decompositions import load_decompositions
 from multigrad_torch._dual import dual, tangent_of
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
@@ -54,6 +55,7 @@ class Forward:
 
     def _run(self, v: Array) -> Array:
         program = self._program
+        load_decompositions()
         with program.state, torch.enable_grad(), forward_ad.dual_level():
             arguments, others = program.split(program.values(self._x))
             along, other_tangents = program.split(program.values(v))

@@ -98,4 +98,4 @@ def _describe(returned: Any) -> str:
     kinds = [f"{one.dtype!s} tensor" if isinstance(one, Tensor) else type(one).__name__ for _, one in leaves]
     if returned is None or not leaves:
         return repr(returned)
-    return kinds[0] if len(kinds) == 1 else f"{type(returned).__name__} of {', '.join(kinds)}"
+    return kinds[0] if leaves[0][1] is returned else f"a {type(returned).__name__} of {', '.join(kinds)}"

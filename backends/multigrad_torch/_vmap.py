@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 from torch._C import _functorch
-from torch._functorch.vmap import lazy_load_decompositions
+
+from multigrad_torch._decompositions import load_decompositions
 
 
 def vmap(
@@ -29,7 +30,7 @@ def vmap(
     """
     flags = batched or [True] * len(tensors)
     size = next(len(tensor) for tensor, flag in zip(tensors, flags, strict=True) if flag)
-    lazy_load_decompositions()
+    load_decompositions()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="There is a performance drop", category=UserWarning)
         level = _functorch._vmap_increment_nesting(size, randomness)
