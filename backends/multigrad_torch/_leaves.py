@@ -87,7 +87,7 @@ class Fixed:
     def copy(self) -> Any:
         """A tensor or array of its own; anything else is the user's object itself."""
         if isinstance(self.value, Tensor):
-            return self.value.detach().clone()
+            return copied(self.value.detach())
         return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
 
     def changed(self, handed: Any) -> bool:
@@ -159,6 +159,16 @@ def _own_strides(tensor: Tensor) -> tuple[int, ...]:
             return torch.empty(tensor.shape, device="meta").stride()
         reach += stride * (size - 1)
     return tensor.stride()
+
+
+def copied(tensor: Tensor) -> Tensor:
+    """A copy (with its graph) that keeps the strides, gaps included, if no two entries share memory."""
+    made = tensor.clone()
+    if tensor.layout != torch.strided or made.stride() == tensor.stride():
+        return made
+    return torch.empty_strided(tensor.shape, _own_strides(tensor), dtype=tensor.dtype, device=tensor.device).copy_(
+        tensor
+    )
 
 
 def flat_numbers(tensor: Tensor, rows: tuple[int, ...] = ()) -> Array:

@@ -13,7 +13,7 @@ from multigrad._findings import Finding
 from multigrad.backends import Array, Options
 from multigrad.errors import InvalidUse
 from multigrad_torch import _captures, _params
-from multigrad_torch._leaves import Fixed, Slot, sort_out
+from multigrad_torch._leaves import Fixed, Slot, copied, sort_out
 from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._params import Params
 from multigrad_torch._state import State
@@ -103,7 +103,7 @@ class Program:
         leaves = [slot.hand(value).requires_grad_(True) for slot, value in zip(self.arguments, values, strict=True)]
         # A leaf of the graph refuses in-place writes, so the user gets one only where the user's own is one.
         handed = [
-            leaf if slot.tensor.is_leaf and slot.tensor.requires_grad else leaf.clone()
+            leaf if slot.tensor.is_leaf and slot.tensor.requires_grad else copied(leaf)
             for slot, leaf in zip(self.arguments, leaves, strict=True)
         ]
         with torch.enable_grad():
@@ -133,7 +133,7 @@ def _as_users(slot: Slot, values: Tensor) -> Tensor:
     if not slot.tensor.requires_grad:
         return tensor
     tensor.requires_grad_(True)
-    return tensor if slot.tensor.is_leaf else tensor.clone()
+    return tensor if slot.tensor.is_leaf else copied(tensor)
 
 
 def _version(leaf: Any) -> int:

@@ -82,14 +82,25 @@ class Reverse:
             graph = self._graph = self._graph or self._forward()
             handed = self._hand(graph, u)
             try:
-                gradients = _engine(graph, [one.tensor for one in handed])
+                gradients = self._backward(graph, handed)
             except RuntimeError as error:
+                # An expanded tensor refuses to be written to; another layout shows that this is what was tried.
                 if "single memory location" not in str(error):
                     raise
                 handed = self._hand(graph, u, expand=False)
-                gradients = _engine(graph, [one.tensor for one in handed])
+                gradients = self._backward(graph, handed)
             self._note_written(handed)
             return self._read(gradients)
+
+    def _backward(self, graph: _Graph, handed: Sequence[Cotangent]) -> Sequence[Tensor | None]:
+        cotangents = [one.tensor for one in handed]
+        try:
+            return _engine(graph, cotangents)
+        except RuntimeError as error:
+            # Reentrant checkpoints refuse to be told whose gradient is wanted.
+            if "incompatible with .grad()" not in str(error) or not all(leaf.is_leaf for leaf in graph.inputs):
+                raise
+        return _accumulated(graph, cotangents, self._program.state.tensors)
 
     def _several(self, U: Array) -> Array:
         with self._program.state, self._program.params.tracked():
@@ -137,6 +148,21 @@ def _engine(graph: _Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None,
         tuple(graph.outputs), tuple(cotangents), True, False, tuple(graph.inputs), True, accumulate_grad=False
     )
     return found
+
+
+def _accumulated(graph: _Graph, cotangents: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor | None]:
+    """What ``.backward()`` leaves in ``.grad``, which is put back for the inputs and for others that it may reach."""
+    kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
+    for leaf, _ in kept:
+        leaf.grad = None
+    try:
+        Variable._execution_engine.run_backward(
+            tuple(graph.outputs), tuple(cotangents), True, False, (), True, accumulate_grad=True
+        )
+        return [leaf.grad for leaf in graph.inputs]
+    finally:
+        for leaf, gradient in kept:
+            leaf.grad = gradient
 
 
 def _explained(error: RuntimeError) -> Exception:

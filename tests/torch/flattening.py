@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
-from multigrad_torch import TorchBackend
 
 from multigrad.backends import Options
+from multigrad_torch import TorchBackend
 
 
 def flatten(fn, *inputs, params=None):

@@ -14,7 +14,9 @@ def test_only_leaves_with_requires_grad_are_checked_if_any_has_it():
 
 
 def test_all_floating_leaves_are_checked_if_none_requires_grad():
-    f = flatten(lambda d, i, *_: d["a"][i] * d["b"].real, {"a": real(2), "b": imaginary(2)}, torch.tensor([1, 0]), None, "s")
+    f = flatten(
+        lambda d, i, *_: d["a"][i] * d["b"].real, {"a": real(2), "b": imaginary(2)}, torch.tensor([1, 0]), None, "s"
+    )
     assert [leaf.path for leaf in f.inputs] == ['inputs[0]["a"]', 'inputs[0]["b"]']
     assert [leaf.start for leaf in f.inputs] == [0, 2]
     assert list(f.fixed) == ["inputs[1] (int64)", "inputs[2] (None)", "inputs[3] (str)"]

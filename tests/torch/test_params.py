@@ -3,10 +3,10 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from multigrad_torch._captures import reached
 from torch import nn
 
 from multigrad.errors import InvalidUse
+from multigrad_torch._captures import reached
 
 from .flattening import flatten, forward, numerical, real, reverse
 

@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
+
 from multigrad_torch._tree import Tree
 
 Pair = namedtuple("Pair", "first second")
