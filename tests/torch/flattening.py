@@ -12,7 +12,7 @@ def flatten(fn, *inputs, params=None):
 
 
 def real(*shape, seed=0):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def imaginary(*shape, seed=0):

@@ -37,7 +37,7 @@ def test_x_holds_complex_numbers_as_pairs():
         real(4, 6)[:, ::2],
         real(4, 6).T,
         real(1, 2, 3, 3).to(memory_format=torch.channels_last),
-        real(()).reshape(()),
+        real(),
         real(0, 3),
         imaginary(3).conj(),
         imaginary(3).imag,

@@ -11,6 +11,7 @@ from multigrad_torch._captures import reached
 from .flattening import flatten, forward, numerical, real, reverse
 
 GLOBAL = nn.Linear(2, 2, dtype=torch.float64)
+WEIGHT = real(2).requires_grad_()
 
 
 def uses_global(x):
@@ -62,8 +63,8 @@ class Holder:
         (partial(torch.mul, real(2).requires_grad_()), ['params["[0]"]']),
         (Holder().method, ['params["scale"]']),
         (Holder(), ['params["scale"]']),
-        (lambda x, w=real(2).requires_grad_(): x * w, ['params["w"]']),
-        (lambda x, *, w=real(2).requires_grad_(): x * w, ['params["w"]']),
+        (lambda x, w=WEIGHT: x * w, ['params["w"]']),
+        (lambda x, *, w=WEIGHT: x * w, ['params["w"]']),
         (GLOBAL.forward, ['params["self.weight"]', 'params["self.bias"]']),
     ],
     ids=["global", "helper", "partial", "method", "object", "default", "keyword", "bound"],
