@@ -58,7 +58,11 @@ class Autodiff:
         self._work = work
         self._findings = findings
         self._inspected: set[str] = set()
-        self._point = arguments.own(arguments.x)
+
+    @property
+    def _point(self) -> list[Any]:
+        """The input leaves, new ones every time: jitted code may donate them."""
+        return self._arguments.own(self._arguments.x)
 
     def vjp(self, U: Array) -> Array:
         """Reverse mode: (k, m) -> (k, n)."""

@@ -59,7 +59,9 @@ class JaxFunction:
             if len(X) == 1:
                 return self._plain(X[0])[None]
             if self._work is None:
-                raise Unsupported(f"JAX can't trace this function: {self._untraceable}") from self._untraceable
+                raise Unsupported(
+                    f"JAX can't trace this function: {_first_line(self._untraceable)}"
+                ) from self._untraceable
             if not compiling_pays(self._looped + len(X), self._work):
                 self._looped += len(X)
                 return np.stack([self._plain(row) for row in X]) if len(X) else np.zeros((0, self.repeats.shape[1]))
@@ -114,4 +116,9 @@ class JaxFunction:
         def call() -> Any:
             return jac(*self._arguments.fill(self._arguments.own(self.x)))
 
-        return UserJacobian(call, self._arguments.fill(self.inputs), self._results.template, self._findings)
+        places = self._arguments.fill(self.inputs), self._results.template
+        return UserJacobian(call, *places, self._findings, imaginary=-1)
+
+
+def _first_line(error: Exception | None) -> str:
+    return str(error).partition("\n")[0]

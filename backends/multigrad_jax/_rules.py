@@ -67,7 +67,7 @@ def check_primals(primals: Sequence[Any], plain: Array, outputs: Sequence[Leaf],
 
 
 def _compare(value: Any, plain: Array, leaf: Leaf, mode: str) -> list[Finding]:
-    eps = epsilon(value.dtype)
+    eps = epsilon(leaf.dtype)
     wide = np.ascontiguousarray(value, np.complex128 if leaf.complex else np.float64).reshape(-1).view(np.float64)
     finite = np.isfinite(plain)
     scale = np.max(np.abs(plain), where=finite, initial=0.0)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jax.tree_util import DictKey, GetAttrKey, PyTreeDef, SequenceKey
+from jax.tree_util import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 
 from multigrad._findings import Finding
 from multigrad._tree import quoted
@@ -183,6 +183,8 @@ def _step(key: Any) -> str:
             return f"[{index}]"
         case DictKey(key=name):
             return f"[{quoted(name)}]"
+        case FlattenedIndexKey(key=index):
+            return f"[{index}]"
         case GetAttrKey(name=name):
             return f".{name}"
     return str(key)
