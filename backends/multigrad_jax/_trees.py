@@ -120,11 +120,11 @@ class Results:
         """
         named, treedef = _flatten(out)
         if treedef != self.treedef:
-            raise _changed("output", f"the tree {treedef}", f"{self.treedef} at the point of the check")
+            raise _changed("output", f"the tree {treedef}", str(self.treedef))
         for i in self.places:
             key, value = named[i]
             if np.shape(value) != self.shapes[i]:
-                raise _changed("output" + _path(key), f"shape {np.shape(value)}", f"{self.shapes[i]} at the point")
+                raise _changed("output" + _path(key), f"shape {np.shape(value)}", str(self.shapes[i]))
         return [named[i][1] for i in self.places]
 
 
@@ -226,7 +226,7 @@ def _changed(path: str, now: str, before: str) -> Defect:
     return Defect(
         Finding(
             "shape_depends_on_value",
-            f"{path} has {now} near the point, but {before}",
+            f"{path} has {now}; the plain call at the point has {before}",
             where=path,
             remedy="a derivative needs outputs of one shape; pad or mask instead of selecting",
         )

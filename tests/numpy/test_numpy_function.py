@@ -205,7 +205,7 @@ def test_a_returned_buffer_or_input_is_copied_at_once():
     f = flat(lambda x: np.multiply(x, 3, out=buffer), np.ones(2))
     first = f(np.array([[1.0, 2.0]]))
     f(np.array([[5.0, 6.0]]))
-    np.testing.assert_array_equal(first, [[6.0, 3.0]])
+    np.testing.assert_array_equal(first, [[3.0, 6.0]])
     np.testing.assert_array_equal(f.repeats, [[3.0, 3.0]] * 2)
     assert not f.findings
     same = flat(lambda x: x, np.ones(2))
