@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,29 +8,9 @@ import pytest
 
 from multigrad.backends import Backend, Leaf, accept_options, available_backends, backend_of, get_backend
 from multigrad.errors import BackendUnavailable, DuplicateBackend, InvalidUse, MultigradError, UnknownBackend
-from tests.conftest import forget_backends
+from tests.conftest import distribute, forget_backends
 
 OURS = {"jax", "numpy", "torch"}
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder on the path, in which distributions can be put."""
-    monkeypatch.syspath_prepend(tmp_path)
-    forget_backends()
-    yield tmp_path
-    monkeypatch.undo()
-    forget_backends()
-
-
-def distribute(site: Path, distribution: str, backend: str, entry: str) -> None:
-    """Put the metadata of a distribution into ``site`` that registers ``entry`` as ``backend``."""
-    info = site / f"{distribution}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[multigrad.backends]\n{backend} = {entry}\n")
-    importlib.invalidate_caches()
-    forget_backends()
 
 
 def test_ours_are_registered() -> None:
