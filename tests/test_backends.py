@@ -90,6 +90,17 @@ def test_torch_and_jax_arrays_are_recognised() -> None:
     assert backend_of([np.ones(1), jnp.ones(1)]).name == "jax"
 
 
+def test_subclasses_of_tensors_are_recognised() -> None:
+    torch = pytest.importorskip("torch")
+    mine = type("Mine", (torch.Tensor,), {})
+    assert backend_of([torch.ones(1).as_subclass(mine)]).name == "torch"
+
+
+def test_numpy_arrays_load_no_stranger(site: Path) -> None:
+    distribute(site, "multigrad-broken", "broken", "no_such_module:Backend")
+    assert backend_of([np.ones(1), 2.0]).name == "numpy"
+
+
 def test_nothing_to_recognise() -> None:
     with pytest.raises(UnknownBackend, match="'numpy'"):
         backend_of(["a string", object()])
@@ -101,6 +112,7 @@ def test_third_party_adapter_is_found_and_recognises(toy_adapter: Path) -> None:
     module = sys.modules["multigrad_toy"]
     assert Path(str(module.__file__)).is_relative_to(toy_adapter)
     assert backend_of([np.ones(2).view(module.ToyArray)]) is backend
+    assert backend_of([np.ones(2), np.ones(2).view(module.ToyArray)]) is backend
 
 
 class _Plain:
