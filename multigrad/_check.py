@@ -36,7 +36,14 @@ from multigrad.backends import (
     backend_of,
     get_backend,
 )
-from multigrad.errors import Defect, GradientMismatch, InconclusiveCheck, InvalidUse, NonDifferentiableWarning, Unsupported
+from multigrad.errors import (
+    Defect,
+    GradientMismatch,
+    InconclusiveCheck,
+    InvalidUse,
+    NonDifferentiableWarning,
+    Unsupported,
+)
 
 MODES = ("reverse", "forward")
 

@@ -88,9 +88,7 @@ class Numerical:
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
 
-    def compare_at(
-        self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
-    ) -> Entries:
+    def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
 
         The bar is how much the difference changes when the step is doubled.
@@ -103,7 +101,9 @@ class Numerical:
             q, _, _ = self._climb(directions, exponents, late_noise=False)
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
-            status = _verdict.judge(analytical, best, self._own(context, slice(None), np.abs(value).max(axis=0)), self.rules)
+            status = _verdict.judge(
+                analytical, best, self._own(context, slice(None), np.abs(value).max(axis=0)), self.rules
+            )
             steady = np.abs(q.forward - q.backward)
             kink = (steady[-1] > 4 * q.forward_noise[-1]) & (steady[-1] > 0.9 * steady[0])
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
@@ -166,9 +166,7 @@ class Numerical:
                 found.status[left] = np.where(sure[left], found.status[left], Status.INCONCLUSIVE)
                 return
 
-    def _explore(
-        self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context
-    ) -> None:
+    def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
         q, ratio, _ = self._climb(part, exponents, late_noise=True)

@@ -124,7 +124,9 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     return status
 
 
-def sharp(status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> npt.NDArray[np.bool_]:
+def sharp(
+    status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules
+) -> npt.NDArray[np.bool_]:
     """Whether the short ladder has said enough of an entry; it can only accept, never accuse."""
     size = np.maximum(np.abs(analytical), np.abs(estimate.value))
     tol = tolerance(analytical, estimate, context, rules)
@@ -169,4 +171,6 @@ def spare_scale_conflicts(
     excludes = np.abs(column[1:] - estimate.value) > spread + 2 * estimate.bar
     support = fits & informative & excludes
     conflict = (support[2:] & support[1:-1] & support[:-2]).any(axis=0)
-    return np.where((status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status)
+    return np.where(
+        (status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status
+    )
