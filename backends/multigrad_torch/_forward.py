@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from multigrad.backends import Array
 from multigrad.errors import Unsupported
 from multigrad_torch._batch import refuse_unbatchable
 from multigrad_torch._decompositions import load_decompositions
+from multigrad_torch._dropped import Dropped
 from multigrad_torch._dual import dual, tangent_of
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
@@ -26,6 +29,8 @@ class Forward:
         self._program = program
         self._x = x
         self._inner_grad = False
+        self._watched = False
+        self._dropped: list[str] = []
         self._compared = not program.params.slots
 
     def __call__(self, V: Array) -> Array:
@@ -36,12 +41,22 @@ class Forward:
         """
         if any(slot.sparse for slot in self._program.slots):
             raise Unsupported("no forward mode: torch has none for sparse inputs")
+        if not self._watched:
+            self._watched = True
+            self._watch(V[0])
+        if self._dropped:
+            raise Unsupported(f"no forward mode: tangents are lost in the custom operator {self._dropped[0]}")
         try:
             return self._one(V[0])[None] if len(V) == 1 else self._several(V)
         except (RuntimeError, NotImplementedError) as error:
             if any(text in str(error) for text in _NO_FORWARD_MODE):
                 raise Unsupported(f"no forward mode: {str(error).strip().splitlines()[0]}") from error
             raise
+
+    def _watch(self, v: Array) -> None:
+        with suppress(Exception), Dropped() as watch:
+            self._one(v)
+        self._dropped = watch.operators[:1]
 
     def _one(self, v: Array) -> Array:
         try:

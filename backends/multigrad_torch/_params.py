@@ -1,8 +1,8 @@
 """Tensors that the function closes over and that are checked too, and how other values take their place.
 
 A plain call keeps the user's tensor object and exchanges its ``.data``, so whoever holds the object sees the new
-values, be it a closure, a cache or another module. That is refused inside vmap; several rows at once therefore exchange the entries
-of the modules that own the parameters, which works only if nobody else was found to hold them.
+values, be it a closure, a cache or another module. That is refused inside vmap; several rows at once therefore
+exchange the entries of the modules that own the parameters, which is done only if nobody else was found to hold them.
 """
 
 from __future__ import annotations

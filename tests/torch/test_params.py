@@ -1,3 +1,4 @@
+import warnings
 from functools import partial
 
 import numpy as np
@@ -136,6 +137,15 @@ def test_nonleaf_captures():
     f = flatten(lambda x: x * w, real(2), params="captured")
     assert paths(f)[1:] == ['params["w"]']
     np.testing.assert_allclose(reverse(f)[:, 2:], np.diag(f.x[:2]))
+
+
+def test_lazy_modules_and_inference_mode_are_refused():
+    with warnings.catch_warnings(action="ignore"):
+        module = nn.LazyLinear(2)
+    with pytest.raises(InvalidUse, match="call it once"):
+        flatten(module, real(3))
+    with torch.inference_mode(), pytest.raises(InvalidUse, match="inference_mode"):
+        flatten(torch.sin, real(2))
 
 
 def test_reached_looks_not_into_classes_and_libraries():
