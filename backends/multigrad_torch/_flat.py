@@ -42,7 +42,7 @@ class TorchFunction:
         self._program = program
         self._batch = Batch(program)
         self._reverse = Reverse(program, self.x)
-        self._forward = Forward(program, self.x)
+        self._forward = Forward(program, self.x, self.eps)
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
