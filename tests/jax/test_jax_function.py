@@ -132,6 +132,14 @@ def test_low_precision_is_evaluated_as_it_is(mode, dtype, eps):
     assert (f.inputs[0].dtype, f.outputs[0].dtype, f.eps, dtypes) == (dtype, dtype, eps, {dtype})
 
 
+def test_a_number_beside_low_precision():
+    f = flat(lambda x: (x * 2, 0.1), jnp.ones(2))
+    np.testing.assert_array_equal(f.vjp(np.eye(3)), [[2.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(f.jvp(np.ones((3000, 2)))[-1], [2.0, 2.0, 0.0])
+    np.testing.assert_array_equal(f.vjp(np.ones((3000, 3)))[-1], [2.0, 2.0])
+    assert not f.findings
+
+
 def test_one_row_is_an_eager_call():
     eager = []
     f = flat(lambda x: eager.append(not isinstance(x, jax.core.Tracer)) or jnp.sin(x), np.ones(2))
