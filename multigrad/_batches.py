@@ -63,7 +63,7 @@ class Batched:
             return self._one_by_one(X)
         try:
             Y = self.call(X)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever the framework or the user's function raises
             return self._after_failure(X, error)
         self.rows += len(X)
         picked = self._picked(len(X))
@@ -96,7 +96,7 @@ class Batched:
     def _one(self, row: Array) -> Array:
         self.rows += 1
         try:
-            return self.call(row)[0]
+            return np.asarray(self.call(row)[0])
         except Exception as error:
             if not self.lenient or isinstance(error, Unsupported):
                 raise

@@ -254,7 +254,7 @@ class _Check:
             return False
         try:
             return tangent_probe(self.f, self.rng).agrees(J.T, self.rules.eps)
-        except Exception:  # said when the whole of it is asked for
+        except Exception:  # noqa: BLE001 - said when the whole of it is asked for
             return False
 
     def _report(self) -> GradReport:

@@ -114,7 +114,9 @@ class FlatFunction(Protocol):
     fixed: Sequence[str]
     eps: float
     repeats: Array
-    findings: Sequence[Finding]
+
+    @property
+    def findings(self) -> Sequence[Finding]: ...
 
     def __call__(self, X: Array, /) -> Array:
         """Evaluate f at the rows of X: (b, n) -> (b, m).
