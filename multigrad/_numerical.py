@@ -34,6 +34,7 @@ class Entries:
         bar: the bound on the estimate's error.
         status: what is said of the entry, a ``Status``.
         broken: where f has no derivative.
+        smooth: the length of the steps within which f looks smooth, as far as it was looked at.
         unexplored: suspicious directions that were left on the short ladder since so many others are wrong.
     """
 
@@ -43,6 +44,7 @@ class Entries:
     bar: Array
     status: Codes
     broken: Mask
+    smooth: Array
     unexplored: int = 0
 
 
@@ -74,6 +76,7 @@ class Numerical:
                 bar=np.empty((count, m)),
                 status=np.empty((count, m), np.int8),
                 broken=np.zeros((count, m), np.bool_),
+                smooth=np.full((count, m), np.inf),
             )
             context = self._context(directions, analytical, inputs, outputs)
             sure = np.empty((count, m), np.bool_)
@@ -109,7 +112,7 @@ class Numerical:
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
             kinks = _kinks.Kinks(kink, np.zeros_like(kink), low - best.bar, high + best.bar)
             status = _verdict.admit_kinks(status, analytical, kinks)
-        return Entries(directions, analytical, value, best.bar, status, kink)
+        return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
     @property
     def relative_noise(self) -> Array:
@@ -175,7 +178,7 @@ class Numerical:
         assert noise is not None
         two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
         reading = two.settle(self._staircases(part, two))
-        found.broken[chosen] = reading.broken
+        found.broken[chosen], found.smooth[chosen] = reading.broken, reading.smooth
         fresh = ~sure[chosen]
         found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
         found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
@@ -205,10 +208,12 @@ class Numerical:
             some = chosen[start : start + size]
             at = _fit.exponents(self.rng)
             X, up, down = _ladder.points(self.x, directions.take(some), at)
-            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps)
+            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps, found.smooth[some])
             own = self._own(context, some, np.zeros(found.analytical.shape[1]))
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
-            better = hidden[some] & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
+            # The fit has larger steps than what it is to sharpen, which it must not contradict.
+            within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
+            better = hidden[some] & within & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 
