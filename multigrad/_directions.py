@@ -49,6 +49,12 @@ class Directions:
         """The direction that each of ``columns`` belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
+    @cached_property
+    def lengths(self) -> Array:
+        """The Euclidean norm of each direction; inputs near 1e200 have no squares."""
+        largest = np.maximum.reduceat(np.abs(self.weights), self.starts[:-1])
+        return np.asarray(largest * np.sqrt(self.sums((self.weights / largest[self.rows]) ** 2)))
+
     def dense(self) -> Array:
         """The vectors as a matrix, shape (C, n)."""
         out = np.zeros((len(self), self.n))

@@ -65,9 +65,9 @@ def points(x: Array, directions: Directions, exponents: Array) -> tuple[Array, A
     X = np.broadcast_to(x, (*shape, x.size)).copy()
     X[0, :, directions.rows, directions.columns] = plus.T
     X[1, :, directions.rows, directions.columns] = minus.T
-    squares = directions.sums(directions.weights**2)
-    up = directions.sums((plus - at) * directions.weights) / squares
-    down = directions.sums((at - minus) * directions.weights) / squares
+    along = directions.weights / directions.lengths[directions.rows]
+    up = directions.sums((plus - at) * along) / directions.lengths
+    down = directions.sums((at - minus) * along) / directions.lengths
     wanted = np.exp2(exponents)[:, None]
     lost = (np.abs(up / wanted - 1) > 0.02) | (np.abs(down / wanted - 1) > 0.02)
     up, down = np.where(lost, np.nan, up), np.where(lost, np.nan, down)

@@ -21,6 +21,8 @@ from multigrad.backends import Array, Leaf
 BLOCK = 2**15
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
+# Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
+NOISIEST = 1e-4
 
 
 @dataclass
@@ -87,10 +89,18 @@ class Numerical:
             self._long(directions, found, sure, context)
             self._average(directions, found, context)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
+            self._admit_ignorance(found, context)
             unperturbed = ~np.isfinite(self.x[directions.columns])
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
+
+    def _admit_ignorance(self, found: Entries, context: Context) -> None:
+        """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell."""
+        claimed = np.abs(found.analytical)
+        dust = np.maximum(claimed, found.bar) <= context.dust
+        if not ((found.status != Status.UNRESOLVED) & (claimed > 0)).any():
+            found.status[(found.status == Status.UNRESOLVED) & (claimed > 0) & ~dust] = Status.INCONCLUSIVE
 
     def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
@@ -105,7 +115,8 @@ class Numerical:
             q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
-            own = self._own(context, slice(None), np.abs(value).max(axis=0))
+            context.scale[:] = np.maximum(context.scale, np.abs(value).max(axis=0))
+            own = self._own(context, slice(None))
             status = _verdict.judge(analytical, best, own, self.rules).status
             steady = np.abs(q.forward - q.backward)
             kink = (steady[-1] > 4 * q.forward_noise[-1]) & (steady[-1] > 0.9 * steady[0])
@@ -133,8 +144,8 @@ class Numerical:
                 largest = np.max(size[chosen, out.slice], initial=0.0)
                 dust[chosen, out.slice] = largest
         dust = 64 * self.rules.eps * np.maximum(dust, values)
-        scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
-        length = np.sqrt(directions.sums(directions.weights**2))[:, None]
+        scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape).copy()
+        length = directions.lengths[:, None]
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
         return Context(scale, row, dust, np.zeros(analytical.shape[1]))
 
@@ -144,8 +155,11 @@ class Numerical:
         q = self._quotients(sampled)
         best = estimate(q.central, q.central_noise, sampled.ratio)
         found.value[block], found.bar[block] = best.value, best.bar
-        largest = np.max(np.abs(q.central), axis=0, initial=0.0, where=np.isfinite(q.central))
-        own = self._own(context, block, largest.max(axis=0, initial=0.0))
+        # At a stationary point where f is 0 there is nothing else to measure a derivative of 0 by.
+        slopes = np.abs(np.concatenate([q.forward, q.backward]))
+        largest = np.max(slopes, axis=(0, 1), initial=0.0, where=np.isfinite(slopes))
+        context.scale[block] = np.maximum(context.scale[block], largest)
+        own = self._own(context, block)
         analytical = found.analytical[block]
         said = _verdict.judge(analytical, best, own, self.rules)
         found.status[block] = said.status
@@ -173,7 +187,7 @@ class Numerical:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
         sampled = self._climb(part, exponents)
-        own = self._own(context, chosen, np.zeros_like(self.here))
+        own = self._own(context, chosen)
         noise = self.noise
         assert noise is not None
         two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
@@ -209,7 +223,7 @@ class Numerical:
             at = _fit.exponents(self.rng)
             X, up, down = _ladder.points(self.x, directions.take(some), at)
             fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps, found.smooth[some])
-            own = self._own(context, some, np.zeros(found.analytical.shape[1]))
+            own = self._own(context, some)
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
             # The fit has larger steps than what it is to sharpen, which it must not contradict.
             within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
@@ -217,11 +231,11 @@ class Numerical:
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 
-    def _own(self, context: Context, block: Index | slice, largest: Array) -> Context:
+    def _own(self, context: Context, block: Index | slice) -> Context:
         noise = self.noise
         assert noise is not None
-        scale = np.maximum(context.scale[block], largest)
-        return Context(scale, context.row[block], context.dust[block], noise.relative + self.rules.eps)
+        relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
+        return Context(context.scale[block], context.row[block], context.dust[block], relative)
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""

@@ -121,12 +121,13 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     agrees = difference <= tol + bar
     dust = (claimed <= context.dust) & no_value
     zero = (analytical == 0) & no_value
+    lost = (size < DENORMAL) & ((bar < DENORMAL) | no_value)
+    resolved = agrees & (bar <= np.maximum(tol, rules.resolution * size))
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
-    status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[dust] = Status.UNRESOLVED
-    status[zero | ((size < DENORMAL) & ((bar < DENORMAL) | no_value))] = Status.OK
+    status[dust | lost] = Status.UNRESOLVED
+    status[resolved | zero] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE
     status[broken & np.isfinite(bar)] = Status.MISMATCH
