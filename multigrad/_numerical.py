@@ -115,7 +115,7 @@ class Numerical:
             q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
-            context.scale[:] = np.maximum(context.scale, np.abs(value).max(axis=0))
+            context.reach[:] = np.maximum(context.reach, np.abs(value).max(axis=0))
             own = self._own(context, slice(None))
             status = _verdict.judge(analytical, best, own, self.rules).status
             steady = np.abs(q.forward - q.backward)
@@ -144,10 +144,10 @@ class Numerical:
                 largest = np.max(size[chosen, out.slice], initial=0.0)
                 dust[chosen, out.slice] = largest
         dust = 64 * self.rules.eps * np.maximum(dust, values)
-        scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape).copy()
+        scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths[:, None]
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
-        return Context(scale, row, dust, np.zeros(analytical.shape[1]))
+        return Context(scale, row, scale.copy(), dust, np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
@@ -155,10 +155,9 @@ class Numerical:
         q = self._quotients(sampled)
         best = estimate(q.central, q.central_noise, sampled.ratio)
         found.value[block], found.bar[block] = best.value, best.bar
-        # At a stationary point where f is 0 there is nothing else to measure a derivative of 0 by.
-        slopes = np.abs(np.concatenate([q.forward, q.backward]))
-        largest = np.max(slopes, axis=(0, 1), initial=0.0, where=np.isfinite(slopes))
-        context.scale[block] = np.maximum(context.scale[block], largest)
+        steep = np.concatenate([np.abs(q.forward) - q.forward_noise, np.abs(q.backward) - q.backward_noise])
+        largest = np.max(steep, axis=(0, 1), initial=0.0, where=np.isfinite(steep))
+        context.reach[block] = np.maximum(context.reach[block], largest)
         own = self._own(context, block)
         analytical = found.analytical[block]
         said = _verdict.judge(analytical, best, own, self.rules)
@@ -235,7 +234,8 @@ class Numerical:
         noise = self.noise
         assert noise is not None
         relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
-        return Context(context.scale[block], context.row[block], context.dust[block], relative)
+        chosen = (part[block] for part in (context.scale, context.row, context.reach, context.dust))
+        return Context(*chosen, relative)
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""

@@ -68,7 +68,8 @@ class TwoReadings:
         """Decide between the two, given where a flat f is a staircase."""
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
-        return replace(settled, status=np.where(denied, np.int8(Status.INCONCLUSIVE), settled.status))
+        status = np.where(denied, np.int8(Status.INCONCLUSIVE), settled.status)
+        return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
 def read(
@@ -107,7 +108,8 @@ def _read(
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
     best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
     largest = np.max(np.abs(best.value), axis=0, initial=0.0, where=np.isfinite(best.bar))
-    context = replace(context, scale=np.maximum(context.scale, largest))
+    scale, reach = np.maximum(context.scale, largest), np.maximum(context.reach, largest)
+    context = replace(context, scale=scale, reach=reach)
     status = _verdict.judge(analytical, best, context, rules).status
     narrow = _kinks.narrow(best, left, right)
     narrowed = _verdict.judge(analytical, narrow, context, rules).status
