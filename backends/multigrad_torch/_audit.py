@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -16,12 +16,12 @@ class Audit(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes the operations beneath all else that give a low-precision tensor.
 
     Attributes:
-        operations: their names and dtypes, ``"aten.mm: float32"``, in the order of their first appearance.
+        operations: their names, in the order of their first appearance, and the dtypes.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.operations: dict[str, None] = {}
+        self.operations: dict[str, torch.dtype] = {}
 
     def __torch_dispatch__(
         self,
@@ -34,13 +34,5 @@ class Audit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         with torch._C.DisableTorchFunction():  # a function mode would answer for the dtype
             for leaf in tree_leaves(out):
                 if isinstance(leaf, torch.Tensor) and leaf.dtype in WIDE:
-                    name = str(getattr(func, "overloadpacket", func))
-                    self.operations[f"{name}: {str(leaf.dtype).removeprefix('torch.')}"] = None
+                    self.operations[str(getattr(func, "overloadpacket", func))] = leaf.dtype
         return out
-
-
-def low_precision_operations(run: Callable[[], object]) -> tuple[str, ...]:
-    """Run it and name the operations that gave a low-precision result."""
-    with Audit() as audit:
-        run()
-    return tuple(audit.operations)

@@ -23,18 +23,21 @@ class Slot:
     Attributes:
         leaf: what the core knows of it.
         tensor: the user's own tensor, never written to.
+        given: its dtype.
+        dtype: the dtype that numbers are made in: the given one, or float64 for it.
     """
 
     def __init__(self, path: str, tensor: Tensor, start: int) -> None:
         _refuse_exotic(path, tensor)
         self.tensor = tensor
+        self.given = self.dtype = tensor.dtype
         self.sparse = tensor.layout != torch.strided
         self.subclass = type(tensor) not in (Tensor, torch.nn.Parameter)
         numbers = _sparse.stored(tensor) if self.sparse else tensor
         name = f"{path}.values()" if self.sparse else path
         self.leaf = Leaf(name, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
         self.strides = _own_strides(numbers)
-        self.simple = tensor.dtype == torch.float64 and tensor.device.type == "cpu" and numbers.is_contiguous()
+        self._ordinary = tensor.device.type == "cpu" and numbers.is_contiguous()
 
     @cached_property
     def places(self) -> Tensor:
@@ -42,16 +45,16 @@ class Slot:
         return _sparse.places(self.tensor).flatten()
 
     def values(self, flat: Tensor) -> Tensor:
-        """Fresh numbers of the user's dtype, strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
+        """Fresh numbers of the user's strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
         leaf, rows = self.leaf, flat.shape[:-1]
         part = flat.narrow(-1, leaf.start, leaf.size)
-        if self.simple:
+        if self._ordinary and self.dtype == torch.float64:
             return part.reshape(rows + leaf.shape).clone(memory_format=torch.contiguous_format)
         if leaf.complex:
             part = torch.view_as_complex(part.reshape(*rows, *leaf.shape, 2))
         span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if leaf.size else 0
         strides = (span,) * len(rows) + self.strides
-        made = torch.empty_strided(rows + leaf.shape, strides, dtype=self.tensor.dtype, device=self.tensor.device)
+        made = torch.empty_strided(rows + leaf.shape, strides, dtype=self.dtype, device=self.tensor.device)
         return made.copy_(part.reshape(rows + leaf.shape))
 
     def hand(self, values: Tensor) -> Tensor:
@@ -60,7 +63,7 @@ class Slot:
             return _sparse.like(self.tensor, values)
         if self.subclass:
             with torch.no_grad():
-                return self.tensor.detach().clone().copy_(values)
+                return self.tensor.detach().to(self.dtype, copy=True).copy_(values)
         return torch.nn.Parameter(values, False) if type(self.tensor) is torch.nn.Parameter else values
 
     def read(self, tensor: Tensor | None, rows: tuple[int, ...] = ()) -> Array:

@@ -16,6 +16,7 @@ from multigrad.errors import Defect
 from multigrad_torch import _cotangents
 from multigrad_torch._batch import vectorised
 from multigrad_torch._program import Program
+from multigrad_torch._promote import AsWritten, Promotion
 
 _WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
 
@@ -26,6 +27,7 @@ class _Graph:
 
     outputs: list[Tensor]
     inputs: list[Tensor]
+    evaluation: Promotion | AsWritten
     used: bool = False
 
 
@@ -118,9 +120,10 @@ class Reverse:
             leaf if slot.tensor.is_leaf and slot.tensor.requires_grad else leaf.clone()
             for slot, leaf in zip(program.arguments, leaves, strict=True)
         ]
-        outputs = program.outputs.take(program.call(program.arrange(handed)))
+        evaluation = program.evaluation()
+        outputs = program.outputs.take(program.call(program.arrange(handed), evaluation))
         attached = [one for one, leaf in zip(outputs, program.outputs.leaves, strict=True) if leaf.attached]
-        return _Graph(attached, [*leaves, *(slot.tensor for slot in program.params.slots)])
+        return _Graph(attached, [*leaves, *(slot.tensor for slot in program.params.slots)], evaluation)
 
     def _hand(self, graph: _Graph, u: Array, expand: bool = True) -> list[Tensor]:
         pairs = zip(self._attached, graph.outputs, strict=True)
@@ -140,7 +143,8 @@ class Reverse:
 
 def _engine(graph: _Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
     graph.used = True
-    return torch.autograd.grad(graph.outputs, graph.inputs, cotangents, retain_graph=True, allow_unused=True)
+    with graph.evaluation.active():
+        return torch.autograd.grad(graph.outputs, graph.inputs, cotangents, retain_graph=True, allow_unused=True)
 
 
 def _explained(error: RuntimeError) -> Exception:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,12 +50,12 @@ class Shadows:
         state: whether the function wrote in place to a tensor that it found outside itself.
     """
 
-    def __init__(self, nominal: torch.dtype | None, seeds: Mapping[torch.Tensor, torch.Tensor]) -> None:
+    def __init__(self, nominal: torch.dtype | None) -> None:
         self.nominal = nominal
         self.low: set[torch.dtype] = set()
         self.state = False
         # The original is kept alive with its twin, so that no other tensor can get its id.
-        self._twins = {id(original): (original, twin) for original, twin in seeds.items()}
+        self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._made: dict[int, tuple[weakref.ref[torch.Tensor], torch.dtype | None]] = {}
 
     def originals(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
