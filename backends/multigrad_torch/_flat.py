@@ -32,7 +32,7 @@ class TorchFunction:
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
         program = Program(fn, inputs, options)
         slots = program.slots
-        self.x: Array = np.concatenate([slot.read(slot.tensor) for slot in slots])
+        self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in slots])
         self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in slots)
         self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
         self.repeats: Array = repeats(program, self.x)

@@ -9,10 +9,12 @@ from torch.autograd import forward_ad
 
 from multigrad.backends import Array
 from multigrad.errors import Unsupported
-from multigrad_torch._batch import refuse_unbatchable, vectorised
+from multigrad_torch._batch import refuse_unbatchable
+from multigrad_torch._decompositions import load_decompositions
 from multigrad_torch._dual import dual, tangent_of
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
+from multigrad_torch._vmap import vmap
 
 _NO_FORWARD_MODE = ("forward AD", "forward mode AD", "implement the jvp", "forward-mode", "jvp is not implemented")
 
@@ -32,6 +34,8 @@ class Forward:
         Raises:
             Unsupported: some operation in the function has no forward mode.
         """
+        if any(slot.sparse for slot in self._program.slots):
+            raise Unsupported("no forward mode: torch has none for sparse inputs")
         try:
             return self._one(V[0])[None] if len(V) == 1 else self._several(V)
         except (RuntimeError, NotImplementedError) as error:
@@ -51,6 +55,7 @@ class Forward:
 
     def _run(self, v: Array) -> Array:
         program = self._program
+        load_decompositions()
         with program.state, torch.enable_grad(), forward_ad.dual_level():
             arguments, others = program.split(program.values(self._x))
             along, other_tangents = program.split(program.values(v))
@@ -74,7 +79,7 @@ class Forward:
             return tuple(torch.func.jvp(function, primals, tangents)[1])
 
         with program.state, torch.enable_grad():
-            products = pack([*vectorised(along, [0] * len(tangents), "same")(*tangents)], (len(V),))
+            products = pack(vmap(along, tangents, randomness="same"), (len(V),))
         self._compare(V[0], products[0])
         return products
 

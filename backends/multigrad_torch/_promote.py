@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from multigrad_torch._engine import Gradients, run_backward
 from multigrad_torch._function_mode import DoubleMode
 from multigrad_torch._rewrites import default_dtype
 from multigrad_torch._shadows import Shadows
@@ -33,6 +34,18 @@ class Promotion:
         taken: torch.Tensor = self.shadows.adopt(tensor, dtype)
         return taken
 
+    def gradients(
+        self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
+    ) -> Gradients:
+        """The vjp of what was evaluated; None for an input that was not used."""
+        with self.active():
+            return torch.autograd.grad(outputs, inputs, cotangents, retain_graph=True, allow_unused=True)
+
+    def accumulate(self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]) -> None:
+        """The same, left in ``.grad``."""
+        with self.active():
+            torch.autograd.backward(outputs, cotangents, retain_graph=True)
+
     @contextmanager
     def active(self) -> Iterator[Promotion]:
         """Promote what is called within. May be entered again, for a later backward pass."""
@@ -56,3 +69,13 @@ class AsWritten:
     def take(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """The input is what it is."""
         return tensor
+
+    def gradients(
+        self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
+    ) -> Gradients:
+        """Like ``torch.autograd.grad``, without what that does in Python."""
+        return run_backward(outputs, cotangents, inputs, retain_graph=True, create_graph=False)
+
+    def accumulate(self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]) -> None:
+        """Like ``torch.autograd.backward``."""
+        run_backward(outputs, cotangents, retain_graph=True, create_graph=False, accumulate=True)

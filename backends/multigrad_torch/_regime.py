@@ -76,7 +76,7 @@ def _sample(program: Program, row: Array, u: Array) -> Sample:
 
 def _rounded(program: Program, row: Array) -> Array:
     """The nearest point that the user's dtypes can hold."""
-    return np.concatenate([slot.read(part) for slot, part in zip(program.slots, program.values(row), strict=True)])
+    return np.concatenate([slot.numbers(part) for slot, part in zip(program.slots, program.values(row), strict=True)])
 
 
 def _give_up(program: Program, eps: float, names: str, why: str) -> float:
