@@ -16,12 +16,12 @@ class Audit(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes the operations beneath all else that give a low-precision tensor.
 
     Attributes:
-        operations: their names, in the order of their first appearance, and the dtypes.
+        operations: their names and dtypes, in the order of their first appearance.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.operations: dict[str, torch.dtype] = {}
+        self.operations: dict[tuple[str, torch.dtype], None] = {}
 
     def __torch_dispatch__(
         self,
@@ -34,5 +34,5 @@ class Audit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         with torch._C.DisableTorchFunction():  # a function mode would answer for the dtype
             for leaf in tree_leaves(out):
                 if isinstance(leaf, torch.Tensor) and leaf.dtype in WIDE:
-                    self.operations[str(getattr(func, "overloadpacket", func))] = leaf.dtype
+                    self.operations[str(getattr(func, "overloadpacket", func)), leaf.dtype] = None
         return out

@@ -35,10 +35,11 @@ def settle(program: Program, x: Array, seed: int) -> float:
         return DOUBLE
     eps, names = roundoff(low), ", ".join(sorted(str(d).removeprefix("torch.") for d in low))
     points = [_rounded(program, point) for point in _precision.neighbours(x, eps, seed)]
-    as_written = [_sample(program, point, u) for point in points]
+    as_written = [Sample(_value(program, point), _gradient_if_any(program, point, u)) for point in points]
+    gradient = _no_gradient if any(sample.gradient is None for sample in as_written) else _gradient
     program.promote(True)
     try:
-        doubled = [_sample(program, point, u) for point in points]
+        doubled = [Sample(_value(program, point), gradient(program, point, u)) for point in points]
     except Exception as error:  # of any type: it is the user's code that meets float64
         return _give_up(program, eps, names, f"in float64 it raises {type(error).__name__}: {_first_line(error)}")
     inputs = [slot.leaf for slot in program.slots]
@@ -58,20 +59,31 @@ def _low_dtypes(program: Program, x: Array, u: Array) -> set[torch.dtype]:
     leaves = {slot.given for slot in program.slots} | program.outputs.dtypes
     try:
         with Audit() as audit:
-            _sample(program, x, u)
+            _value(program, x)
+            _gradient_if_any(program, x, u)
     except Exception:  # some code does not run under a dispatch mode
         audit.operations.clear()
-    return {d for d in leaves | set(audit.operations.values()) if roundoff([d]) > DOUBLE}
+    return {d for d in leaves | {dtype for _, dtype in audit.operations} if roundoff([d]) > DOUBLE}
 
 
-def _sample(program: Program, row: Array, u: Array) -> Sample:
+def _value(program: Program, row: Array) -> Array:
     with program.state:
-        value = program.plain(row)
+        return program.plain(row)
+
+
+def _gradient(program: Program, row: Array, u: Array) -> Array | None:
+    return Reverse(program, row)(u[None])[0]
+
+
+def _gradient_if_any(program: Program, row: Array, u: Array) -> Array | None:
     try:
-        gradient = Reverse(program, row)(u[None])[0]
+        return _gradient(program, row, u)
     except Exception:  # the core meets it again, and reports it
-        gradient = None
-    return Sample(value, gradient)
+        return None
+
+
+def _no_gradient(program: Program, row: Array, u: Array) -> None:
+    return None
 
 
 def _rounded(program: Program, row: Array) -> Array:
@@ -96,10 +108,7 @@ def _residual(program: Program, x: Array, seed: int, m: int, names: str) -> floa
     batch = Batch(program)
 
     def call(X: Array) -> Array:
-        if len(X) > 1:
-            return batch(X)
-        with program.state:
-            return program.plain(X[0])[None]
+        return batch(X) if len(X) > 1 else _value(program, X[0])[None]
 
     noise = _precision.foreign_noise(Batched(call, m), x, seed)
     if not noise:
@@ -117,9 +126,9 @@ def _residual(program: Program, x: Array, seed: int, m: int, names: str) -> floa
 
 
 def _left(program: Program, x: Array) -> Sequence[str]:
-    with program.state, Audit() as audit:
-        program.plain(x)
-    return [f"{name} ({str(dtype).removeprefix('torch.')})" for name, dtype in audit.operations.items()]
+    with Audit() as audit:
+        _value(program, x)
+    return [f"{name} ({str(dtype).removeprefix('torch.')})" for name, dtype in audit.operations]
 
 
 def _first_line(error: Any) -> str:
