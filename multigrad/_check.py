@@ -36,7 +36,14 @@ from multigrad.backends import (
     backend_of,
     get_backend,
 )
-from multigrad.errors import Defect, GradientMismatch, InconclusiveCheck, InvalidUse, NonDifferentiableWarning, Unsupported
+from multigrad.errors import (
+    Defect,
+    GradientMismatch,
+    InconclusiveCheck,
+    InvalidUse,
+    NonDifferentiableWarning,
+    Unsupported,
+)
 
 MODES = ("reverse", "forward")
 
@@ -102,11 +109,26 @@ def check_grad(
     adapter = choose_backend(backend, arguments)
     options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options))
     f = adapter.flatten(fn, arguments, options)
-    result = _Check(f, tuple(modes), eps, rtol, atol, seed).run()
+    # A matrix that the user returns has no second mode.
+    modes = MODES[:1] if jac is not None else modes
+    result = run_check(f, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
     return report
+
+
+def run_check(
+    f: FlatFunction,
+    *,
+    modes: Sequence[str] = MODES,
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    seed: int = 0,
+) -> GradReport:
+    """Check a flat function; the arguments are those of ``check_grad``."""
+    return _Check(f, tuple(modes), eps, rtol, atol, seed).run()
 
 
 def as_arguments(inputs: Any) -> tuple[Any, ...]:
@@ -190,10 +212,14 @@ class _Check:
         try:
             return make(self.f)
         except (Defect, Unsupported) as error:
-            finding = defect_or_note(mode, error)
-            if finding not in self.findings:
-                self.findings.append(finding)
-            return None
+            self.findings.append(defect_or_note(mode, error))
+        except Exception as error:
+            if mode == "reverse":
+                raise
+            # The function itself works; forward mode is one that it need not have.
+            reason = str(error).strip().partition("\n")[0]
+            self.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {reason}", mode))
+        return None
 
     def _compare(self, mode: str, J: Array) -> None:
         analytical = self.directions.times(J)
@@ -228,10 +254,12 @@ class _Check:
             return False
         try:
             return tangent_probe(self.f, self.rng).agrees(J.T, self.rules.eps)
-        except (Defect, Unsupported):
+        except Exception:  # said when the whole of it is asked for
             return False
 
     def _report(self) -> GradReport:
+        if isinstance(self.values.raised, Defect):
+            self.findings.append(self.values.raised.finding)
         looped = self.values.why_looped
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))

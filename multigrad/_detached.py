@@ -61,5 +61,6 @@ class _Attached:
                 "expected for saved statistics and the like; otherwise look for detach(), .data or no_grad",
             )
             for leaf in self._f.outputs
-            if not leaf.attached and not np.array_equal(moved[leaf.slice], self._f.repeats[0, leaf.slice], equal_nan=True)
+            if not leaf.attached
+            and not np.array_equal(moved[leaf.slice], self._f.repeats[0, leaf.slice], equal_nan=True)
         ]

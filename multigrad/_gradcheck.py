@@ -101,7 +101,11 @@ def _message(f: FlatFunction, numerical: Array, analytical: Array, close: Array,
     block = (out.slice, leaf.slice)
     with np.printoptions(precision=4, suppress=True, threshold=200):
         matrices = f"numerical:{numerical[block].T}\nanalytical:{analytical[block].T}"
-    parts = [f"Jacobian mismatch for output {i} with respect to input {j},", matrices, *_wrong(f, numerical, analytical, close)]
+    parts = [
+        f"Jacobian mismatch for output {i} with respect to input {j},",
+        matrices,
+        *_wrong(f, numerical, analytical, close),
+    ]
     return "\n".join([*parts, *_likely_cause(f, eps)])
 
 
@@ -126,7 +130,9 @@ def _likely_cause(f: FlatFunction, eps: float) -> list[str]:
     rounding = f.eps * float(np.max(np.abs(f.repeats), initial=0.0)) / eps
     largest = float(np.max(np.abs(f.x), initial=0.0))
     if largest * f.eps > 1e-4 * eps or rounding > 1e-5:
-        return [f"The step {eps:g} is lost in the rounding of inputs or values of this size; check_grad chooses it per entry."]
+        return [
+            f"The step {eps:g} is lost in the rounding of inputs or values of this size; check_grad chooses it per entry."
+        ]
     return []
 
 

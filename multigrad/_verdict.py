@@ -70,31 +70,38 @@ class Rules:
             return cls(1e-7 if rtol is None else rtol, atol, eps, 1e-3)
         return cls(max(1e-4, 8 * eps) if rtol is None else rtol, atol, eps, min(0.5, max(2e-2, 64 * eps)))
 
-    @property
-    def negligible(self) -> float:
-        """Entries below this fraction of their row's scale may stay unresolved."""
-        return max(1e-6, self.eps**0.5)
-
 
 @dataclass(frozen=True)
 class Context:
     """What the entries of a block are judged against besides their estimate; arrays broadcast to (C, m).
 
     Attributes:
-        scale: the size of what the row holds: its largest entry, or value over step.
+        scale: the size of what the row holds, by the scale of the inputs: its largest entry, or the value itself.
+        row: the same, by the unit of the inputs.
         dust: rounding that the analytical side may carry in entries that should be 0.
-        roundoff: rounding of the analytical side in any entry.
+        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries.
     """
 
     scale: Array
+    row: Array
     dust: Array
-    roundoff: Array
+    noise: Array
+
+    @property
+    def negligible(self) -> Array:
+        """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
+        return np.asarray(np.maximum(1e-12, 64 * self.noise) * np.maximum(self.scale, self.row))
+
+    @property
+    def nothing(self) -> Array:
+        """A bar as small as this around 0 says that an entry is 0."""
+        return np.asarray(np.maximum(1e-9, 64 * self.noise) * self.scale)
 
 
 def tolerance(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Array:
     """What the two sides may differ by, besides the bar."""
     size = np.maximum(np.abs(analytical), np.abs(estimate.value))
-    return rules.rtol * size + rules.atol + 16 * rules.eps * np.abs(analytical) + context.roundoff
+    return rules.rtol * size + rules.atol + 16 * rules.eps * np.abs(analytical) + 4 * context.noise * context.scale
 
 
 def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Codes:
@@ -104,25 +111,27 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     difference = np.abs(analytical - value)
     tol = tolerance(analytical, estimate, context, rules)
     no_value = np.abs(value) <= bar
-    vague = (np.abs(analytical) <= 2 * bar) & (np.abs(value) <= 2 * bar)
+    agrees = difference <= tol + bar
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
-    status[(difference <= tol + bar) & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
-    status[vague & (bar <= rules.negligible * context.scale)] = Status.UNRESOLVED
-    status[(np.abs(analytical) <= context.dust) & no_value & np.isfinite(bar)] = Status.UNRESOLVED
-    status[(analytical == 0) & no_value & (bar <= rules.resolution * context.scale)] = Status.OK
+    status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
+    status[agrees & (np.abs(analytical) <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
+    status[(np.abs(analytical) <= context.dust) & no_value & (bar <= context.nothing)] = Status.UNRESOLVED
+    status[(analytical == 0) & no_value & (bar <= context.nothing)] = Status.OK
     status[(size < DENORMAL) & ((bar < DENORMAL) | no_value)] = Status.OK
     status[~np.isfinite(analytical)] = Status.INCONCLUSIVE
     status[~np.isfinite(analytical) & np.isfinite(bar)] = Status.MISMATCH
     return status
 
 
-def sharp(status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> npt.NDArray[np.bool_]:
+def sharp(
+    status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules
+) -> npt.NDArray[np.bool_]:
     """Whether the short ladder has said enough of an entry; it can only accept, never accuse."""
     size = np.maximum(np.abs(analytical), np.abs(estimate.value))
     tol = tolerance(analytical, estimate, context, rules)
     resolved = (status == Status.OK) & (estimate.bar <= np.maximum(tol, 1e-6 * size))
-    zero = (status == Status.OK) & (analytical == 0) & (estimate.bar <= rules.rtol * context.scale)
+    zero = (status == Status.OK) & (analytical == 0) & (estimate.bar <= context.nothing)
     dust = (status == Status.UNRESOLVED) & (np.abs(analytical) <= context.dust)
     return np.asarray(resolved | zero | dust)
 
@@ -162,4 +171,6 @@ def spare_scale_conflicts(
     excludes = np.abs(column[1:] - estimate.value) > spread + 2 * estimate.bar
     support = fits & informative & excludes
     conflict = (support[2:] & support[1:-1] & support[:-2]).any(axis=0)
-    return np.where((status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status)
+    return np.where(
+        (status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status
+    )

@@ -27,7 +27,7 @@ class Batch:
         Leaves that are the same in all rows go in once, which is faster; a function that refuses (it writes one
         leaf into another, say) gets all of them row by row.
         """
-        varying = [self._whole or bool((X[:, s.leaf.slice] != X[0, s.leaf.slice]).any()) for s in self._program.slots]
+        varying = [self._whole or bool((X[:, s.slice] != X[0, s.slice]).any()) for s in self._program.slots]
         if all(varying) or not any(varying):
             return self._evaluate(X, [True] * len(varying))
         with suppress(Exception):

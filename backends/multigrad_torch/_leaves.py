@@ -36,6 +36,7 @@ class Slot:
         numbers = _sparse.stored(tensor) if self.sparse else tensor
         name = f"{path}.values()" if self.sparse else path
         self.leaf = Leaf(name, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
+        self.slice, self.size = self.leaf.slice, self.leaf.size
         self.strides = _own_strides(numbers)
         self._ordinary = tensor.device.type == "cpu" and numbers.is_contiguous()
 
@@ -47,12 +48,12 @@ class Slot:
     def values(self, rows: Array) -> Tensor:
         """Fresh numbers of the user's strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
         leaf, many = self.leaf, rows.shape[:-1]
-        part: Any = rows[..., leaf.slice]
+        part: Any = rows[..., self.slice]
         if self._ordinary and self.dtype == torch.float64:
             return torch.tensor(part.reshape(many + leaf.shape))
         part = np.array(part, order="C")
         part = part.view(np.complex128) if leaf.complex else part
-        span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if leaf.size else 0
+        span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if self.size else 0
         strides = (span,) * len(many) + self.strides
         made = torch.empty_strided(many + leaf.shape, strides, dtype=self.dtype, device=self.tensor.device)
         return made.copy_(torch.from_numpy(part.reshape(many + leaf.shape)))
@@ -73,7 +74,7 @@ class Slot:
     def gradient(self, tensor: Tensor | None, rows: tuple[int, ...] = ()) -> Array:
         """The flat numbers of a gradient with respect to such a tensor, of whatever layout; shape rows + (size,)."""
         if tensor is None:
-            return np.zeros((*rows, self.leaf.size))
+            return np.zeros((*rows, self.size))
         if self.sparse:
             tensor = _sparse.dense(tensor.detach()).reshape(*rows, -1)[..., self.places]
         return flat_numbers(_sparse.dense(tensor), rows)
@@ -176,8 +177,9 @@ def copied(tensor: Tensor) -> Tensor:
 
 def flat_numbers(tensor: Tensor, rows: tuple[int, ...] = ()) -> Array:
     """A tensor's numbers as float64, complex ones as pairs; shape rows + (size,). May share memory with it."""
-    wide = torch.complex128 if tensor.is_complex() else torch.float64
-    array: Any = tensor.detach().to(wide).numpy(force=True)
+    if tensor.dtype not in (torch.float64, torch.complex128):
+        tensor = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+    array: Any = tensor.numpy(force=True)
     return np.ascontiguousarray(array).reshape((*rows, tensor.numel() // math.prod(rows))).view(np.float64)
 
 

@@ -139,7 +139,7 @@ class Program:
         else:
             path = place.leaf.path
             changed = leaf.shape != place.tensor.shape or leaf.layout != place.tensor.layout
-            changed = changed or not np.array_equal(place.numbers(leaf), row[place.leaf.slice], equal_nan=True)
+            changed = changed or not np.array_equal(place.numbers(leaf), row[place.slice], equal_nan=True)
         if changed:
             evidence = "the function writes to this input in place: after the call it is not what was passed"
             self.note(Finding("mutates_input", evidence, where=path, remedy="work on a clone of the input"))
