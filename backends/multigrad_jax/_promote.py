@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr
 
 from multigrad_jax import _control_flow, _custom_derivatives
@@ -54,7 +55,7 @@ def promote(fn: Function, parts: Sequence[Any], x64: bool) -> Promotion:
     interpreter = Interpreter({**_control_flow.RULES, **_custom_derivatives.RULES}, x64)
 
     def call(*wide: Any) -> list[Any]:
-        return interpreter.wide_call(closed, *map(widen, wide))
+        return interpreter.wide_call(closed, *(widen(jnp.asarray(value)) for value in wide))
 
     why = _fault(call, fn, parts, x64)
     return Promotion(fn, "x64", why, low) if why else Promotion(call, "promoted", "", low)

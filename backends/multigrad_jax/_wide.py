@@ -46,3 +46,9 @@ def as_typed(value: Any, aval: Any) -> Any:
     """The value in the dtype that ``aval`` has, which may be the lower one."""
     same = getattr(value, "dtype", None) == aval.dtype
     return value if same else jax.lax.convert_element_type(value, aval.dtype)
+
+
+def wide_name(name: str) -> str:
+    """The name of the dtype that one called ``name`` becomes."""
+    dtype = jnp.dtype(name)
+    return str(WIDE.get(dtype, dtype))

@@ -115,9 +115,7 @@ class Program:
                 self._note_change(place, leaf, row)
         return returned
 
-    def tracked(
-        self, row: Array, evaluation: Promotion | AsWritten | None = None
-    ) -> tuple[list[Tensor], list[Tensor]]:
+    def tracked(self, row: Array, evaluation: Promotion | AsWritten | None = None) -> tuple[list[Tensor], list[Tensor]]:
         """A call in which every checked leaf requires a gradient: these leaves, and the outputs with their graph.
 
         The state must be open, ``params.tracked()`` too.

@@ -72,7 +72,8 @@ def _value(program: Program, row: Array) -> Array:
 
 
 def _gradient(program: Program, row: Array, u: Array) -> Array | None:
-    return Reverse(program, row)(u[None])[0]
+    gradient: Array = Reverse(program, row)(u[None])[0]
+    return gradient
 
 
 def _gradient_if_any(program: Program, row: Array, u: Array) -> Array | None:
