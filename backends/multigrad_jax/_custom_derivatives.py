@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -96,7 +97,7 @@ class _VjpRule:
 
     def backward(self, residuals: tuple[Values, Sequence[Any]], cotangents: Values) -> tuple[Any, ...]:
         made, operands = residuals
-        closed = self._traced_bwd()
+        closed = self._traced_bwd
         moving = [c for c in cotangents if c.dtype != _FLOAT0]
         given = iter(self._interpreter.wide_call(closed, *self._all_residuals(made, operands), *moving))
         rule = [next(given) if _inexact(value) else _zero_tangent(value) for value in operands[self._start :]]
@@ -106,6 +107,7 @@ class _VjpRule:
         fresh = iter(made)
         return [next(fresh) if number is None else operands[number] for number in self._handed_on]
 
+    @cached_property
     def _traced_bwd(self) -> ClosedJaxpr:
         """``bwd`` is Python: it is traced at the dtypes it was written for. Only gradients of inexact operands."""
         made = self._fwd.jaxpr.outvars[: len(self._fwd.jaxpr.outvars) - len(self._out)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from multigrad import _precision
 from multigrad._batches import Batched
@@ -27,14 +28,14 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
     Returns:
         The evaluation to use, the unit roundoff of its arithmetic, and what was seen.
     """
-    arguments = written.arguments
+    original, arguments = written, written.arguments
     promotion = promote(written.function, arguments.own(arguments.x), written.x64)
     leaves = {leaf.dtype for leaf in (*arguments.leaves, *written.results.leaves)}
     low = sorted({dtype for dtype in leaves | set(promotion.low) if epsilon(dtype) > DOUBLE})
     if not low:
         return written, DOUBLE, ()
-    eps = max(map(epsilon, low))
-    wide = written.widened(promotion.call)
+    eps = max(promotion.eps, *map(epsilon, low))
+    written, wide = replace(written, function=promotion.written), written.widened(promotion.double)
     m = sum(leaf.size for leaf in written.results.leaves)
     u = _precision.cotangent(m, seed)
     points = [_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed)]
@@ -42,12 +43,12 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
     try:
         doubled = [_sample(wide.at(point), u, with_gradient=as_written[0].gradient is not None) for point in points]
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
-        return written, eps, (_given_up(low, eps, f"in float64 it raises {_named(error)}"),)
+        return original, eps, (_given_up(low, eps, f"in float64 it raises {_named(error)}"),)
     seen = _precision.examine(as_written, doubled, eps, arguments.leaves, written.results.leaves)
     if seen.fault:
-        return written, eps, (_given_up(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
+        return original, eps, (_given_up(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
     if seen.identical and all(epsilon(dtype) <= DOUBLE for dtype in leaves):
-        return written, DOUBLE, ()
+        return original, DOUBLE, ()
     noise = _precision.foreign_noise(Batched(Rows(wide), m), arguments.x, seed)
     return wide, max(SINGLE, 4 * noise) if noise else DOUBLE, (*seen.findings, _note(low, promotion, noise))
 
