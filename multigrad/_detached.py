@@ -51,7 +51,7 @@ class _Attached:
         """Note the outputs left out that depend on the inputs after all."""
         try:
             moved = self._f((self.x + 1e-3 * np.maximum(np.abs(self.x), 1.0))[None])[0]
-        except Exception:  # outside the domain: nothing can be said
+        except Exception:  # noqa: BLE001 - the user's function, outside its domain: nothing can be said
             return []
         return [
             Finding(

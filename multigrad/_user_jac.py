@@ -87,7 +87,8 @@ def _unsteady(first: Array, second: Array) -> Finding:
     i, j = differ[0]
     return Finding(
         "nondeterministic_backward",
-        f"two calls of jac at one point differ in {len(differ)} entries, the first {first[i, j]!r} and {second[i, j]!r}",
+        f"two calls of jac at one point differ in {len(differ)} entries, "
+        f"the first {float(first[i, j])!r} and {float(second[i, j])!r}",
         where="jac",
         remedy="fix the random seed inside jac, or remove the state that it keeps",
     )

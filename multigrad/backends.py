@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
@@ -45,17 +45,17 @@ class Leaf:
     start: int
     attached: bool = True
 
-    @property
+    @cached_property
     def complex(self) -> bool:
         """Whether each entry takes two places."""
         return self.dtype.startswith("complex")
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of places that it takes in the flat vector."""
         return math.prod(self.shape) * (2 if self.complex else 1)
 
-    @property
+    @cached_property
     def slice(self) -> slice:
         """Its places in the flat vector."""
         return slice(self.start, self.start + self.size)
@@ -114,7 +114,10 @@ class FlatFunction(Protocol):
     fixed: Sequence[str]
     eps: float
     repeats: Array
-    findings: Sequence[Finding]
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What the adapter has noticed so far."""
 
     def __call__(self, X: Array, /) -> Array:
         """Evaluate f at the rows of X: (b, n) -> (b, m).

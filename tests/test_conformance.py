@@ -15,7 +15,7 @@ from tests.problems import Problem, tree
 ULPS = 16 * np.finfo(float).eps
 
 
-@pytest.mark.parametrize(("backend", "problem"), PAIRS)
+@pytest.mark.parametrize(("backend", "problem"), [pytest.param(b, p, id=f"{b}-{p.name}") for b, p in PAIRS])
 def test_right_gradient(backend: str, problem: Problem, request: pytest.FixtureRequest) -> None:
     ready(backend, request)
     fn, options = problem.function(backend), {}

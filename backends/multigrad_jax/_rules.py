@@ -80,7 +80,7 @@ def _compare(value: Any, plain: Array, leaf: Leaf, mode: str) -> list[Finding]:
     return [
         Finding(
             "primal_mismatch",
-            f"the {mode} rule's own value is {wide[k]!r}, the plain call's {plain[k]!r}"
+            f"the {mode} rule's own value is {float(wide[k])!r}, the plain call's {float(plain[k])!r}"
             f" ({np.count_nonzero(~agree)} of {len(agree)} entries differ)",
             where=leaf.place(leaf.start + k),
             remedy="the rule (fwd of a custom_vjp, the first result of a custom_jvp) must return the function's own value",

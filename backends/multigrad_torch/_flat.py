@@ -36,23 +36,15 @@ class TorchFunction:
         self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in slots)
         self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
         self.repeats: Array = repeats(program, self.x)
+        self.outputs: Sequence[Leaf] = program.outputs.leaves
+        self.findings: Sequence[Finding] = program.findings
         self._program = program
         self.eps = settle(program, self.x, options.seed)
         if program.promoted:
             self.repeats = again(program, self.x, self.repeats)
         self._batch = Batch(program)
         self._reverse = Reverse(program, self.x)
-        self._forward = Forward(program, self.x)
-
-    @property
-    def outputs(self) -> Sequence[Leaf]:
-        """The leaves of f(x), in order."""
-        return self._program.outputs.leaves
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What was noticed so far."""
-        return tuple(self._program.findings)
+        self._forward = Forward(program, self.x, self.eps)
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:

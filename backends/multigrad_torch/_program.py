@@ -39,23 +39,25 @@ class Program:
     outputs: Outputs
 
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
+        if torch.is_inference_mode_enabled():
+            raise InvalidUse("inference_mode", "gradients are off inside torch.inference_mode(); check outside of it")
         self._fn = fn
         self._tree = Tree(inputs, "inputs")
         self._places = sort_out(self._tree.leaves)
         self.arguments = [place for place in self._places if isinstance(place, Slot)]
         self.fixed = [place for place in self._places if isinstance(place, Fixed)]
         reached = _captures.reached(fn)
+        known = [*reached.values(), *(place.value for place in self.fixed), options.params]
+        self.state = State(*_stateful(known))
         start = self.arguments[-1].leaf.slice.stop if self.arguments else 0
         extra: list[Slot] = []
         for path, tensor in _params.wanted(fn, options.params, reached).items():
             extra.append(Slot(path, tensor, start))
             start = extra[-1].leaf.slice.stop
-        self.params = Params(extra, reached)
+        self.params = Params(extra, known)
         self.slots = (*self.arguments, *extra)
         if not self.slots:
             raise InvalidUse("no_differentiable_input", _nothing_to_check(self.fixed))
-        passed = [place.value for place in self.fixed]
-        self.state = State(*_stateful([*reached.values(), *passed, options.params]))
         self.findings: list[Finding] = []
         self.promoted = False
         self._nominal = nominal_dtype(slot.given for slot in self.slots)

@@ -11,13 +11,15 @@ from torch import Tensor
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Defect
+from multigrad.errors import Defect, Unsupported
 from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._program import Program
 from multigrad_torch._promote import AsWritten, Promotion
 from multigrad_torch._vmap import vmap
 
 _WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
+
+_NO_REVERSE_MODE = ("no autograd formula was registered", "derivative for", "once_differentiable")
 
 
 @dataclass
@@ -163,6 +165,8 @@ def _accumulated(graph: _Graph, cotangents: Sequence[Tensor], others: Sequence[T
 
 
 def _explained(error: RuntimeError) -> Exception:
+    if any(text in str(error) for text in _NO_REVERSE_MODE):
+        return Unsupported(f"no reverse mode: {str(error).strip().splitlines()[0]}")
     match = _WRONG_SHAPE.search(str(error))
     if match is None:
         return error

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
+from multigrad.errors import InvalidUse
 from multigrad_torch._leaves import same
 
 
@@ -45,6 +47,10 @@ class State:
                     self._keep(tensor)
 
     def _keep(self, tensor: Tensor | None) -> None:
+        if tensor is not None and is_lazy(tensor):
+            raise InvalidUse(
+                "uninitialized_parameter", "a module has lazy parameters without a shape; call it once before the check"
+            )
         if tensor is not None and not (tensor.is_meta or tensor.is_quantized or tensor.is_nested or tensor.is_mkldnn):
             self._tensors.setdefault(id(tensor), _TensorState(tensor))
 
@@ -140,4 +146,5 @@ class _TensorState:
 
 
 def _mark(tensor: Tensor) -> tuple[int, int]:
-    return tensor._version, tensor.data_ptr() if tensor.layout == torch.strided else 0
+    version = 0 if tensor.is_inference() else tensor._version
+    return version, tensor.data_ptr() if tensor.layout == torch.strided else 0

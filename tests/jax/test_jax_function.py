@@ -132,6 +132,20 @@ def test_low_precision_is_evaluated_as_it_is(mode, dtype, eps):
     assert (f.inputs[0].dtype, f.outputs[0].dtype, f.eps, dtypes) == (dtype, dtype, eps, {dtype})
 
 
+def test_low_precision_alone_is_evaluated_in_the_users_own_mode(mode):
+    seen = set()
+    flat(lambda x: seen.add(str(jnp.zeros(2).dtype)) or x * 2, jnp.ones(2, jnp.float32))
+    assert seen == {"float64" if mode else "float32"}
+
+
+def test_a_number_beside_low_precision():
+    f = flat(lambda x: (x * 2, 0.1), jnp.ones(2))
+    np.testing.assert_array_equal(f.vjp(np.eye(3)), [[2.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(f.jvp(np.ones((3000, 2)))[-1], [2.0, 2.0, 0.0])
+    np.testing.assert_array_equal(f.vjp(np.ones((3000, 3)))[-1], [2.0, 2.0])
+    assert not f.findings
+
+
 def test_one_row_is_an_eager_call():
     eager = []
     f = flat(lambda x: eager.append(not isinstance(x, jax.core.Tracer)) or jnp.sin(x), np.ones(2))

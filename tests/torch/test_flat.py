@@ -253,6 +253,12 @@ def test_modules(name):
     assert all(torch.equal(before[k], v) for k, v in module.state_dict().items())
 
 
+def test_an_inference_tensor_is_an_input_like_others():
+    with torch.inference_mode():
+        x = real(2)
+    agrees("inference", flatten(torch.sin, x))
+
+
 def test_the_flat_function_is_one():
     f: FlatFunction = flatten(torch.sin, real(2))
     assert f.x.dtype == f.repeats.dtype == np.float64

@@ -1,3 +1,4 @@
+import warnings
 from functools import partial
 
 import numpy as np
@@ -136,6 +137,42 @@ def test_nonleaf_captures():
     f = flatten(lambda x: x * w, real(2), params="captured")
     assert paths(f)[1:] == ['params["w"]']
     np.testing.assert_allclose(reverse(f)[:, 2:], np.diag(f.x[:2]))
+
+
+class Hidden:
+    """Keeps a module where looking through captures does not find it."""
+
+    def __init__(self, module):
+        self.box = [[[module]]]
+
+    def __call__(self, x):
+        return self.box[0][0][0](x)
+
+
+def test_a_module_that_is_named_need_not_be_found():
+    f = flatten(Hidden(GLOBAL), real(2), params=GLOBAL)
+    agrees(f)
+    X = f.x + np.eye(len(f.x))
+    np.testing.assert_allclose(f(X), [f(x[None])[0] for x in X], rtol=1e-12)
+
+
+def test_forward_rows_at_once_are_not_trusted_where_a_reference_is_hidden():
+    holder = Hidden(nn.Linear(2, 2, bias=False, dtype=torch.float64))
+    other = nn.Linear(2, 2, dtype=torch.float64)
+    other.weight = holder.box[0][0][0].weight
+    f = flatten(lambda x: holder(other(x)), real(2), params=other)
+    agrees(f)
+    with pytest.raises(RuntimeError, match="one by one"):
+        f.jvp(np.eye(len(f.x))[2:])
+
+
+def test_lazy_modules_and_inference_mode_are_refused():
+    with warnings.catch_warnings(action="ignore"):
+        module = nn.LazyLinear(2)
+    with pytest.raises(InvalidUse, match="call it once"):
+        flatten(module, real(3))
+    with torch.inference_mode(), pytest.raises(InvalidUse, match="inference_mode"):
+        flatten(torch.sin, real(2))
 
 
 def test_reached_looks_not_into_classes_and_libraries():

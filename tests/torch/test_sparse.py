@@ -43,7 +43,7 @@ def test_the_stored_values_are_the_entries(name):
     np.testing.assert_array_equal(f.x, stored.flatten().numpy())
     np.testing.assert_allclose(reverse(f), numerical(f), atol=1e-9)
     assert layouts == {s.layout}
-    assert f.findings == ()
+    assert f.findings == []
     with pytest.raises(Unsupported):
         f.jvp(np.ones((1, len(f.x))))
 
@@ -58,7 +58,7 @@ def test_a_fixed_sparse_input_is_handed_out_as_a_copy():
     f = flatten(torch.sparse.mm, s, x)
     assert list(f.fixed) == ["inputs[0] (no requires_grad)"]
     np.testing.assert_allclose(reverse(f), numerical(f), atol=1e-9)
-    assert f.findings == ()
+    assert f.findings == []
 
 
 def test_stored_values_written_to():

@@ -46,7 +46,7 @@ def test_captured_generators_are_put_back():
 def test_noise_that_torch_does_not_explain_is_left_to_the_repeats():
     f = flatten(lambda x: x * random.random(), real(3))
     assert not np.array_equal(*f.repeats)
-    assert f.findings == ()
+    assert f.findings == []
 
 
 def test_batch_norm_buffers_stay_and_are_no_finding():
@@ -55,7 +55,7 @@ def test_batch_norm_buffers_stay_and_are_no_finding():
     f = flatten(module, real(4, 3))
     everything(f)
     assert all(torch.equal(a, b) for a, b in zip(before, module.buffers(), strict=True))
-    assert f.findings == ()
+    assert f.findings == []
     np.testing.assert_array_equal(*f.repeats)
 
 
@@ -101,7 +101,7 @@ def test_state_that_the_value_does_not_depend_on_is_no_finding():
             return x * 2
 
     module = Counts()
-    assert flatten(module, real(2)).findings == ()
+    assert flatten(module, real(2)).findings == []
     assert not hasattr(module, "last")
 
 
@@ -142,7 +142,7 @@ def test_writes_past_the_version_counter_are_found():
 
 def test_a_mutation_at_a_perturbed_point_only_is_found():
     f = flatten(lambda x: x * 2 if x[0] > 0 else x.mul_(2), torch.ones(2, dtype=torch.float64))
-    assert f.findings == ()
+    assert f.findings == []
     f(np.array([[-1.0, 1.0]]))
     assert [o.kind for o in f.findings] == ["mutates_input"]
 
