@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor
-from torch.autograd import Variable
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, Unsupported
 from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._program import Program
+from multigrad_torch._promote import AsWritten, Promotion
 from multigrad_torch._vmap import vmap
 
 _WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
@@ -28,6 +28,7 @@ class _Graph:
 
     outputs: list[Tensor]
     inputs: list[Tensor]
+    evaluation: Promotion | AsWritten
     used: bool = False
 
 
@@ -123,9 +124,10 @@ class Reverse:
             return self._read([next(found) if some else None for some in reached], (len(U),))
 
     def _forward(self) -> _Graph:
-        leaves, outputs = self._program.tracked(self._x)
+        evaluation = self._program.evaluation()
+        leaves, outputs = self._program.tracked(self._x, evaluation)
         pairs = zip(outputs, self._program.outputs.leaves, strict=True)
-        return _Graph([output for output, leaf in pairs if leaf.attached], leaves)
+        return _Graph([output for output, leaf in pairs if leaf.attached], leaves, evaluation)
 
     def _hand(self, graph: _Graph, u: Array, expand: bool = True) -> list[Cotangent]:
         pairs = zip(self._attached, graph.outputs, strict=True)
@@ -144,27 +146,22 @@ class Reverse:
 
 
 def _engine(graph: _Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-    """Like ``torch.autograd.grad``, without what that does in Python."""
     graph.used = True
-    found: tuple[Tensor | None, ...] = Variable._execution_engine.run_backward(
-        tuple(graph.outputs), tuple(cotangents), True, False, tuple(graph.inputs), True, accumulate_grad=False
-    )
-    return found
+    return graph.evaluation.gradients(graph.outputs, cotangents, graph.inputs)
 
 
 def _accumulated(graph: _Graph, cotangents: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor | None]:
     """What ``.backward()`` leaves in ``.grad``, which is put back for the inputs and for others that it may reach."""
-    kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
-    for leaf, _ in kept:
-        leaf.grad = None
-    try:
-        Variable._execution_engine.run_backward(
-            tuple(graph.outputs), tuple(cotangents), True, False, (), True, accumulate_grad=True
-        )
-        return [leaf.grad for leaf in graph.inputs]
-    finally:
-        for leaf, gradient in kept:
-            leaf.grad = gradient
+    with graph.evaluation.active():
+        kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
+        for leaf, _ in kept:
+            leaf.grad = None
+        try:
+            graph.evaluation.accumulate(graph.outputs, cotangents)
+            return [leaf.grad for leaf in graph.inputs]
+        finally:
+            for leaf, gradient in kept:
+                leaf.grad = gradient
 
 
 def _explained(error: RuntimeError) -> Exception:
