@@ -15,7 +15,9 @@ from .low_precision import CASES
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*TorchScript:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"),  # torch.compile
+    pytest.mark.filterwarnings(
+        "ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"
+    ),  # torch.compile
     pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning"),
 ]
 
@@ -240,7 +242,9 @@ class Failing(nn.Module):
 
 
 def snapshot(module, inputs):
-    state = {name: (id(tensor), tensor.dtype, tensor.clone()) for name, tensor in module.state_dict(keep_vars=True).items()}
+    state = {
+        name: (id(tensor), tensor.dtype, tensor.clone()) for name, tensor in module.state_dict(keep_vars=True).items()
+    }
     return {
         "state": state,
         "gradients": [parameter.grad for parameter in module.parameters()],
@@ -253,7 +257,9 @@ def snapshot(module, inputs):
         "threads": torch.get_num_threads(),
         "grad": torch.is_grad_enabled(),
         "attention": torch.backends.cuda.flash_sdp_enabled(),
-        "modes": torch.overrides._len_torch_function_stack() if hasattr(torch.overrides, "_len_torch_function_stack") else 0,
+        "modes": torch.overrides._len_torch_function_stack()
+        if hasattr(torch.overrides, "_len_torch_function_stack")
+        else 0,
     }
 
 
