@@ -94,12 +94,12 @@ class Reverse:
 
     Attributes:
         jacobian: row by row from one-hot cotangents, shape (m, n).
-        probes: products with other cotangents, by plain calls.
+        contradictions: those of other products, by plain calls, that are not the Jacobian's, but for rounding.
         findings: what was noticed.
     """
 
     jacobian: Array
-    probes: list[Probe]
+    contradictions: list[Probe]
     findings: list[Finding]
 
 
@@ -114,10 +114,11 @@ def reverse(f: FlatFunction, rng: np.random.Generator) -> Reverse:
     one_hot = np.eye(f.repeats.shape[1])
     J = vjp(one_hot)
     probes, findings = cotangent_probes(f, rng)
+    contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.
-    if not vjp.why_looped and not all(probe.agrees(J, f.eps) for probe in probes):
+    if contradictions and not vjp.why_looped:
         J = vjp.one_by_one(one_hot)
-    return Reverse(J, probes, findings)
+    return Reverse(J, contradictions, findings)
 
 
 def reverse_jacobian(f: FlatFunction) -> Array:
