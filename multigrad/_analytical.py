@@ -40,22 +40,26 @@ class Probe:
 
     def agrees(self, J: Array, eps: float) -> bool:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
-        return self._worst(J, max(ROUNDING, FEW_ULP * eps)) is None
+        return self._worst(J, max(ROUNDING, FEW_ULP * eps), eps) is None
 
     def disagreement(self, J: Array, rules: Rules, noise: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
 
         ``noise`` is the relative noise of each output, shape (m,), which the derivatives may share.
         """
-        return self._worst(J, rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0)))
+        relative = rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0))
+        return self._worst(J, relative, rules.eps)
 
-    def _worst(self, J: Array, relative: float) -> int | None:
+    def _worst(self, J: Array, relative: float, eps: float) -> int | None:
         with np.errstate(all="ignore"):
             expected, size = self.vector @ J, np.abs(self.vector) @ np.abs(J)
             difference = np.abs(self.product - expected)
-            if (difference <= relative * size).all():
+            # A gradient that is 0 but for rounding (of a bias before batch norm, say) is another one every time.
+            dust = FEW_ULP * eps * np.max(size, initial=0.0, where=np.isfinite(size))
+            allowed = np.maximum(relative * size, dust)
+            if (difference <= allowed).all():
                 return None
-            excess = difference / np.maximum(relative * size, 1e-300)
+            excess = difference / np.maximum(allowed, 1e-300)
         excess = np.where(np.isfinite(expected), np.nan_to_num(excess, nan=np.inf), 0.0)
         k = int(np.argmax(excess))
         return k if excess[k] > 1 else None

@@ -15,6 +15,10 @@ from .low_precision import CASES
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*TorchScript:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"
+    ),  # torch.compile
+    pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning"),
 ]
 
 PROMOTED = [name for name, case in CASES.items() if case.promotes]
@@ -88,12 +92,11 @@ def flat(out):
     return np.concatenate([pair.double().reshape(-1).numpy() for pair in pairs])
 
 
-@pytest.mark.parametrize("bug", [1e-2, 1e-3])
 @pytest.mark.parametrize("name", PROMOTED)
-def test_the_users_own_backward_is_under_test(name, bug):
+def test_the_users_own_backward_is_under_test(name):
     fn, inputs = CASES[name].make()
-    numerical, analytical, size = directional(flatten(scaled(fn, 1 + bug), *inputs))
-    assert abs(numerical * (1 + bug) - analytical) <= 1e-7 * size
+    numerical, analytical, size = directional(flatten(scaled(fn, 1.001), *inputs))
+    assert abs(numerical * 1.001 - analytical) <= 1e-7 * size
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -209,7 +212,7 @@ def test_overflow_of_the_gradient():
 )
 def test_double_is_evaluated_as_it_is_written(fn):
     f = flatten(fn, torch.randn(4, 3).double())
-    assert not f._program.promoted and f.eps == DOUBLE and f.findings == ()
+    assert not f._program.promoted and f.eps == DOUBLE and not f.findings
 
 
 # ------------------------------------------------------------------------------------------------ nothing is changed
@@ -239,7 +242,9 @@ class Failing(nn.Module):
 
 
 def snapshot(module, inputs):
-    state = {name: (id(tensor), tensor.dtype, tensor.clone()) for name, tensor in module.state_dict(keep_vars=True).items()}
+    state = {
+        name: (id(tensor), tensor.dtype, tensor.clone()) for name, tensor in module.state_dict(keep_vars=True).items()
+    }
     return {
         "state": state,
         "gradients": [parameter.grad for parameter in module.parameters()],
@@ -252,7 +257,9 @@ def snapshot(module, inputs):
         "threads": torch.get_num_threads(),
         "grad": torch.is_grad_enabled(),
         "attention": torch.backends.cuda.flash_sdp_enabled(),
-        "modes": torch.overrides._len_torch_function_stack() if hasattr(torch.overrides, "_len_torch_function_stack") else 0,
+        "modes": torch.overrides._len_torch_function_stack()
+        if hasattr(torch.overrides, "_len_torch_function_stack")
+        else 0,
     }
 
 
