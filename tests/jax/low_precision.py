@@ -127,9 +127,9 @@ def while_loop() -> Case:
 
 @case
 def cond_with_cast() -> Case:
-    return lambda x: lax.cond(x[0] > -9, lambda x: x.astype(jnp.float32) ** 2, lambda x: jnp.zeros(3, jnp.float32), x), (
-        x(3),
-    )
+    return lambda x: lax.cond(
+        x[0] > -9, lambda x: x.astype(jnp.float32) ** 2, lambda x: jnp.zeros(3, jnp.float32), x
+    ), (x(3),)
 
 
 @case
