@@ -40,22 +40,27 @@ class Probe:
 
     def agrees(self, J: Array, eps: float) -> bool:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
-        return self._worst(J, max(ROUNDING, FEW_ULP * eps)) is None
+        return self._worst(J, max(ROUNDING, FEW_ULP * eps), 0.0) is None
 
-    def disagreement(self, J: Array, rules: Rules, noise: Array) -> int | None:
+    def disagreement(self, J: Array, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
 
-        ``noise`` is the relative noise of each output, shape (m,), which the derivatives may share.
+        Args:
+            J: the Jacobian by one-hot cotangents, shape (m, n).
+            rules: the constants.
+            noise: relative noise of each output, shape (m,), which the derivatives may share.
+            dust: what rounding may leave in each entry of J that should be 0, shape (m, n).
         """
-        return self._worst(J, rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0)))
+        relative = rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0))
+        return self._worst(J, relative, np.abs(self.vector) @ dust)
 
-    def _worst(self, J: Array, relative: float) -> int | None:
+    def _worst(self, J: Array, relative: float, floor: Array | float) -> int | None:
         with np.errstate(all="ignore"):
             expected, size = self.vector @ J, np.abs(self.vector) @ np.abs(J)
-            difference = np.abs(self.product - expected)
-            if (difference <= relative * size).all():
+            difference, allowed = np.abs(self.product - expected), relative * size + floor
+            if (difference <= allowed).all():
                 return None
-            excess = difference / np.maximum(relative * size, 1e-300)
+            excess = difference / np.maximum(allowed, 1e-300)
         excess = np.where(np.isfinite(expected), np.nan_to_num(excess, nan=np.inf), 0.0)
         k = int(np.argmax(excess))
         return k if excess[k] > 1 else None

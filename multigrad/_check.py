@@ -22,6 +22,7 @@ from multigrad._analytical import (
 from multigrad._batches import Batched
 from multigrad._detached import only_attached
 from multigrad._directions import unit_vectors
+from multigrad._dust import rounding_dust
 from multigrad._findings import Finding
 from multigrad._numerical import Numerical
 from multigrad._report import Entry, GradReport, Leg
@@ -245,13 +246,21 @@ class _Check:
     def _judge_probes(self, backward: Reverse) -> None:
         if self.legs[-1].verdict is Verdict.MISMATCH:
             return
+        dust = self._dust(backward.jacobian)
         for probe in backward.probes:
-            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise)
+            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
+
+    def _dust(self, J: Array) -> Array:
+        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
+        along = rounding_dust(
+            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
+        )
+        return np.asarray((along / self.directions.weights[:, None]).T)
 
     def _forward_agrees(self, J: Array) -> bool:
         if "forward" not in self.modes:
