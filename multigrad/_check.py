@@ -26,6 +26,7 @@ from multigrad._dust import rounding_dust
 from multigrad._findings import Finding
 from multigrad._numerical import Numerical
 from multigrad._report import Entry, GradReport, Leg
+from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
 from multigrad._verdict import Rules, Verdict
@@ -235,6 +236,7 @@ class _Check:
         analytical = self.directions.times(J)
         if self.eps is None:
             found = self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
