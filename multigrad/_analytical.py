@@ -40,23 +40,24 @@ class Probe:
 
     def agrees(self, J: Array, eps: float) -> bool:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
-        return self._worst(J, max(ROUNDING, FEW_ULP * eps), eps) is None
+        return self._worst(J, max(ROUNDING, FEW_ULP * eps), 0.0) is None
 
-    def disagreement(self, J: Array, rules: Rules, noise: Array) -> int | None:
+    def disagreement(self, J: Array, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
 
-        ``noise`` is the relative noise of each output, shape (m,), which the derivatives may share.
+        Args:
+            J: the Jacobian by one-hot cotangents, shape (m, n).
+            rules: the constants.
+            noise: relative noise of each output, shape (m,), which the derivatives may share.
+            dust: what rounding may leave in each entry of J that should be 0, shape (m, n).
         """
         relative = rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0))
-        return self._worst(J, relative, rules.eps)
+        return self._worst(J, relative, np.abs(self.vector) @ dust)
 
-    def _worst(self, J: Array, relative: float, eps: float) -> int | None:
+    def _worst(self, J: Array, relative: float, floor: Array | float) -> int | None:
         with np.errstate(all="ignore"):
             expected, size = self.vector @ J, np.abs(self.vector) @ np.abs(J)
-            difference = np.abs(self.product - expected)
-            # A gradient that is 0 but for rounding (of a bias before batch norm, say) is another one every time.
-            dust = FEW_ULP * eps * np.max(size, initial=0.0, where=np.isfinite(size))
-            allowed = np.maximum(relative * size, dust)
+            difference, allowed = np.abs(self.product - expected), relative * size + floor
             if (difference <= allowed).all():
                 return None
             excess = difference / np.maximum(allowed, 1e-300)

@@ -22,9 +22,11 @@ from multigrad._analytical import (
 from multigrad._batches import Batched
 from multigrad._detached import only_attached
 from multigrad._directions import unit_vectors
+from multigrad._dust import rounding_dust
 from multigrad._findings import Finding
 from multigrad._numerical import Numerical
 from multigrad._report import Entry, GradReport, Leg
+from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
 from multigrad._verdict import Rules, Verdict
@@ -234,6 +236,7 @@ class _Check:
         analytical = self.directions.times(J)
         if self.eps is None:
             found = self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
@@ -245,13 +248,21 @@ class _Check:
     def _judge_probes(self, backward: Reverse) -> None:
         if self.legs[-1].verdict is Verdict.MISMATCH:
             return
+        dust = self._dust(backward.jacobian)
         for probe in backward.contradictions:
-            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise)
+            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
+
+    def _dust(self, J: Array) -> Array:
+        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
+        along = rounding_dust(
+            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
+        )
+        return np.asarray((along / self.directions.weights[:, None]).T)
 
     def _forward_agrees(self, J: Array) -> bool:
         if "forward" not in self.modes:

@@ -78,7 +78,8 @@ def _differences() -> Array:
 def measure(values: Array, eps: float) -> Noise:
     """Read the noise off f's values at ``lines``, shape (lines * spacings * POINTS, m)."""
     m = values.shape[-1]
-    table = values.reshape(-1, len(spacings(eps)), POINTS, m)
+    per_line = len(spacings(eps)) * POINTS
+    table = values.reshape(len(values) // per_line, len(spacings(eps)), POINTS, m)
     size = np.abs(values)
     level = np.where(np.isfinite(size), size, 0.0).max(axis=0, initial=0.0)
     flat = (table[:, :, 1:] == table[:, :, :-1]).sum(axis=2)

@@ -10,6 +10,7 @@ import numpy as np
 from multigrad import _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
+from multigrad._dust import rounding_dust
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
@@ -124,14 +125,7 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = np.empty_like(size)
-        first = directions.columns[directions.starts[:-1]]
-        for leaf in inputs:
-            chosen = np.flatnonzero((first >= leaf.slice.start) & (first < leaf.slice.stop))
-            for out in outputs:
-                largest = np.max(size[chosen, out.slice], initial=0.0)
-                dust[chosen, out.slice] = largest
-        dust = 64 * self.rules.eps * np.maximum(dust, values)
+        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = np.sqrt(directions.sums(directions.weights**2))[:, None]
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)

@@ -8,6 +8,8 @@ from torch.utils._pytree import tree_map
 
 from multigrad import check_grad
 from multigrad._precision import DOUBLE
+from multigrad.backends import Options
+from multigrad_torch import TorchBackend
 
 from .flattening import flatten
 from .low_precision import CASES
@@ -19,6 +21,7 @@ pytestmark = [
         "ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"
     ),  # torch.compile
     pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning"),
+    pytest.mark.filterwarnings("ignore:ComplexHalf support:UserWarning"),
 ]
 
 PROMOTED = [name for name, case in CASES.items() if case.promotes]
@@ -285,3 +288,21 @@ def test_nothing_of_the_users_is_changed(fail_at):
         pass
     after = snapshot(module, [x])
     assert [key for key in before if not same(before[key], after[key])] == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.complex32])
+@pytest.mark.parametrize("given", [torch.float32, torch.float64])
+def test_dtypes_that_torch_hardly_computes_with(dtype, given):
+    x = torch.tensor([0.3, -1.2, 2.7], dtype=given)
+    report = check_grad(lambda x: x.to(dtype).to(torch.complex128 if dtype.is_complex else x.dtype) * x, x)
+    assert report.verdict == "ok"
+    (note,) = [finding for finding in report.findings if finding.kind == "promotion"]
+    assert str(dtype).removeprefix("torch.") in note.evidence
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.complex32])
+def test_cotangents_of_dtypes_that_torch_cannot_compare(dtype):
+    f = TorchBackend().flatten(lambda x: x.to(dtype), (torch.ones(3),), Options(native=True))
+    rows = np.eye(f.repeats.shape[1])
+    stored = rows[:: len(rows) // 3]
+    np.testing.assert_array_equal(np.concatenate([f.vjp(u[None]) for u in stored]), np.eye(3))
