@@ -80,12 +80,14 @@ class Options:
         jac: the user's own derivative, if that is what is under test.
         params: what else is to be checked: "captured", a module, a pytree.
         seed: for whatever randomness the adapter needs.
+        native: evaluate at the user's own precision, whatever it is: nothing is promoted to float64.
         extra: the options that this adapter alone understands (those in ``Backend.options``).
     """
 
     jac: Callable[..., Any] | None = None
     params: Any = None
     seed: int = 0
+    native: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,0 +1,31 @@
+"""The door: from a JAX function and its inputs to a flat function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from multigrad.backends import FlatFunction, Options
+from multigrad.errors import InvalidUse
+from multigrad_jax._function import JaxFunction
+
+
+class JaxBackend:
+    """Makes flat functions of JAX functions."""
+
+    name = "jax"
+    options: frozenset[str] = frozenset()
+
+    def recognises(self, leaf: object) -> bool:
+        return isinstance(leaf, jax.Array)
+
+    def flatten(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> FlatFunction:
+        if options.params is not None:
+            raise InvalidUse(
+                "unsupported_params",
+                "params= has no meaning for JAX, where parameters are arguments: "
+                "pass them as an input, check_grad(fn, (params, x))",
+            )
+        return JaxFunction(fn, inputs, options.jac)

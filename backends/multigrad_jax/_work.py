@@ -1,0 +1,84 @@
+"""What a function's jaxpr tells before it is run: how much work it is, and where gradients are stopped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from multigrad._findings import Finding
+
+_JAX = os.path.dirname(jax.__file__)
+
+
+@dataclass(frozen=True)
+class Work:
+    """The size of one evaluation.
+
+    Attributes:
+        dispatches: eager work, counted in calls of a compiled operation (about 15 us each, or 10^4 entries written).
+        widest: entries of the largest array inside.
+        findings: the gradients that the user's code stops.
+    """
+
+    dispatches: float
+    widest: int
+    findings: tuple[Finding, ...]
+
+
+def work_of(function: Callable[..., Any], parts: Sequence[Any]) -> Work:
+    """Trace ``function`` once (0.1 ms per operation or so) and measure it.
+
+    Raises:
+        Exception: whatever the function raises on a tracer; it can't be vectorised then.
+    """
+    jaxpr = jax.make_jaxpr(function)(*parts).jaxpr
+    equations = list(_equations(jaxpr))
+    sizes = [(_size(eqn), times) for eqn, times in equations]
+    return Work(
+        dispatches=len(jaxpr.eqns) + sum(size * times for size, times in sizes) / 1e4,
+        widest=max((size for size, _ in sizes), default=1),
+        findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _stopped(eqn))),
+    )
+
+
+def _equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
+    for eqn in jaxpr.eqns:
+        yield eqn, times
+        for inner in _inner_jaxprs(eqn.params):
+            yield from _equations(inner, times * eqn.params.get("length", 1))
+
+
+def _inner_jaxprs(params: Mapping[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            jaxpr = getattr(each, "jaxpr", each)
+            if hasattr(jaxpr, "eqns"):
+                yield jaxpr
+
+
+def _size(eqn: Any) -> int:
+    return sum(int(np.prod(getattr(out.aval, "shape", ()))) for out in eqn.outvars)
+
+
+def _stopped(eqn: Any) -> tuple[Finding, ...]:
+    """Report a ``stop_gradient``, unless JAX's own code is the one that stops (``logsumexp`` stops its maximum)."""
+    frames = eqn.source_info.traceback.frames if eqn.source_info.traceback else []
+    called = next((i for i, frame in enumerate(frames) if frame.function_name == "stop_gradient"), None)
+    if eqn.primitive.name != "stop_gradient" or called is None or len(frames) < called + 2:
+        return ()
+    caller = frames[called + 1]
+    if caller.file_name.startswith(_JAX):
+        return ()
+    return (
+        Finding(
+            "stop_gradient",
+            "the gradient is stopped here: jax.lax.stop_gradient",
+            where=f"{os.path.basename(caller.file_name)}:{caller.line_num}, {caller.function_name}",
+            remedy="the derivative then differs from the function's own; intended, or left behind?",
+        ),
+    )

@@ -1,0 +1,43 @@
+"""The door: from a NumPy function and its inputs to a flat function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from multigrad._user_jac import UserJacobian
+from multigrad.backends import FlatFunction, Options
+from multigrad.errors import InvalidUse
+from multigrad_numpy._function import NumpyFunction
+
+
+class NumpyBackend:
+    """Makes flat functions of NumPy functions; the derivative under test is the user's ``jac``."""
+
+    name = "numpy"
+    options: frozenset[str] = frozenset({"trace"})
+
+    def recognises(self, leaf: object) -> bool:
+        return isinstance(leaf, (np.ndarray, np.generic))
+
+    def flatten(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> FlatFunction:
+        if options.params is not None:
+            raise InvalidUse(
+                "unsupported_params",
+                "params= has no meaning for NumPy: pass the parameters as an input, check_grad(fn, (params, x))",
+            )
+        if options.jac is None:
+            raise InvalidUse(
+                "no_derivative", "NumPy has no derivatives of its own to check: pass yours, jac=, a function like fn"
+            )
+        return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac))
+
+
+def _user_jacobian(jac: Callable[..., Any], function: NumpyFunction) -> UserJacobian:
+    arguments, results = function.arguments, function.results
+    return UserJacobian(
+        lambda: function.call_with_copies(jac, "jac"), arguments.template, results.template, function.noticed
+    )

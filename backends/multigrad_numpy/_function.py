@@ -1,0 +1,106 @@
+"""A NumPy function seen as f: R^n -> R^m in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from multigrad._findings import Finding
+from multigrad._tree import walk
+from multigrad.backends import Array, Leaf
+from multigrad.errors import Unsupported
+from multigrad_numpy._arguments import Arguments
+from multigrad_numpy._results import Results
+
+
+class Derivative(Protocol):
+    """Where the derivative under test comes from."""
+
+    def vjp(self, U: Array, /) -> Array: ...
+
+    def jvp(self, V: Array, /) -> Array: ...
+
+
+class NumpyFunction:
+    """The flat function of a NumPy function; see ``multigrad.backends.FlatFunction``.
+
+    The user's code gets fresh float64 copies in every call, and what it returns is copied at once, so it may work in
+    place, reuse its buffers, or return its own input.
+
+    Args:
+        fn: the user's function.
+        inputs: its arguments.
+        derive: makes the derivative under test of this function.
+
+    Attributes:
+        arguments: the inputs taken apart.
+        results: the outputs taken apart.
+        noticed: the findings; whoever has one to report appends it.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], inputs: tuple[Any, ...], derive: Callable[[NumpyFunction], Derivative]
+    ) -> None:
+        self._fn = fn
+        self.arguments = Arguments.of(inputs)
+        self.x = self.arguments.x
+        self.inputs: Sequence[Leaf] = self.arguments.checked
+        self.fixed: Sequence[str] = self.arguments.fixed
+        self.noticed: list[Finding] = []
+        self.findings: Sequence[Finding] = self.noticed
+        first = self.call_with_copies(fn, "fn")
+        self.results = Results.of(first)
+        # fn may return one buffer every time: the first value is taken before the second call.
+        values = [self.results.pick(first)]
+        values.append(self.results.pick(self.call_with_copies(fn, "fn")))
+        self.repeats = np.stack(values)
+        self.outputs: Sequence[Leaf] = self.results.leaves
+        self.eps = self.results.eps
+        self._derivative = derive(self)
+
+    def __call__(self, X: Array, /) -> Array:
+        if len(X) != 1:
+            raise Unsupported("NumPy code is evaluated row by row")
+        return self.results.pick(self._fn(*self.arguments.fill(X[0])))[None]
+
+    def vjp(self, U: Array, /) -> Array:
+        return self._derivative.vjp(U)
+
+    def jvp(self, V: Array, /) -> Array:
+        return self._derivative.jvp(V)
+
+    def call_with_copies(self, function: Callable[..., Any], name: str) -> Any:
+        """Call ``function`` with copies of the arguments at the point, and report if it changes them."""
+        arguments = self.arguments.fill(self.x)
+        out = function(*arguments)
+        now, before = (dict(walk(tree, "inputs")) for tree in (arguments, self.arguments.fill(self.x)))
+        for path in before | now:
+            if not _same(before.get(path), now.get(path)):
+                self._report_mutation(name, path, before.get(path), now.get(path))
+        return out
+
+    def _report_mutation(self, name: str, path: str, before: Any, now: Any) -> None:
+        found = Finding(
+            "mutates_input",
+            f"{name} changes {path} in place, {_first_change(before, now)}",
+            where=path,
+            remedy="work on a copy, x = x.copy(); an output buffer belongs into a closure, not among the inputs",
+        )
+        if found not in self.noticed:
+            self.noticed.append(found)
+
+
+def _same(before: Any, now: Any) -> bool:
+    if isinstance(before, np.ndarray) and isinstance(now, np.ndarray):
+        return before.shape == now.shape and before.tobytes() == now.tobytes()
+    return type(before) is type(now)
+
+
+def _first_change(before: Any, now: Any) -> str:
+    if not isinstance(before, np.ndarray) or not isinstance(now, np.ndarray) or before.shape != now.shape:
+        return "an item of a container"
+    changed = np.argwhere(before != now)
+    index = tuple(int(i) for i in changed[0]) if len(changed) else (0,) * before.ndim
+    return f"[{', '.join(map(str, index))}] from {before[index]} to {now[index]}"

@@ -1,0 +1,85 @@
+"""Forward mode: dual numbers through the user's function at the point."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from multigrad.backends import Array
+from multigrad.errors import Unsupported
+from multigrad_torch._batch import refuse_unbatchable, vectorised
+from multigrad_torch._dual import dual, tangent_of
+from multigrad_torch._outputs import pack
+from multigrad_torch._program import Program
+
+_NO_FORWARD_MODE = ("forward AD", "forward mode AD", "implement the jvp", "forward-mode", "jvp is not implemented")
+
+
+class Forward:
+    """Products J v at the point."""
+
+    def __init__(self, program: Program, x: Array) -> None:
+        self._program = program
+        self._x = x
+        self._inner_grad = False
+        self._compared = not program.params.slots
+
+    def __call__(self, V: Array) -> Array:
+        """(k, n) -> (k, m).
+
+        Raises:
+            Unsupported: some operation in the function has no forward mode.
+        """
+        try:
+            return self._one(V[0])[None] if len(V) == 1 else self._several(V)
+        except (RuntimeError, NotImplementedError) as error:
+            if any(text in str(error) for text in _NO_FORWARD_MODE):
+                raise Unsupported(f"no forward mode: {str(error).strip().splitlines()[0]}") from error
+            raise
+
+    def _one(self, v: Array) -> Array:
+        try:
+            return self._run(v)
+        except RuntimeError as error:
+            # The function differentiates inside; forward over reverse needs inputs that require a gradient.
+            if self._inner_grad or "does not require grad" not in str(error):
+                raise
+        self._inner_grad = True
+        return self._run(v)
+
+    def _run(self, v: Array) -> Array:
+        program = self._program
+        with program.state, torch.enable_grad(), forward_ad.dual_level():
+            arguments, others = program.split(program.values(self._x))
+            along, other_tangents = program.split(program.values(v))
+            pairs = zip(program.arguments, arguments, along, strict=True)
+            duals = [dual(s.hand(p).requires_grad_(self._inner_grad), s.hand(t)) for s, p, t in pairs]
+            with program.params.along(others, other_tangents):
+                outputs = program.outputs.take(program.call(program.arrange(duals)))
+                return pack([tangent_of(output) for output in outputs])
+
+    def _several(self, V: Array) -> Array:
+        program = self._program
+        refuse_unbatchable(program)
+        primals, tangents = tuple(program.values(self._x)), program.values(V)
+
+        def function(*tensors: Tensor) -> tuple[Tensor, ...]:
+            arguments, others = program.split(tensors)
+            with program.params.replaced(others):
+                return tuple(program.outputs.take(program.call(program.arrange(arguments))))
+
+        def along(*tangents: Tensor) -> tuple[Tensor, ...]:
+            return tuple(torch.func.jvp(function, primals, tangents)[1])
+
+        with program.state, torch.enable_grad():
+            products = pack([*vectorised(along, [0] * len(tangents), "same")(*tangents)], (len(V),))
+        self._compare(V[0], products[0])
+        return products
+
+    def _compare(self, v: Array, product: Array) -> None:
+        """Once: a parameter that something else holds a reference to is not exchanged under vmap, and not noticed."""
+        if not self._compared and not np.allclose(self._one(v), product, rtol=1e-9, atol=0.0, equal_nan=True):
+            raise RuntimeError("vmap over tangents does not reach all uses of a parameter: rows are done one by one")
+        self._compared = True

@@ -1,0 +1,172 @@
+"""The leaves of the inputs: which are checked, how each is made of numbers, and what is held fixed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from multigrad.backends import Array, Leaf
+from multigrad.errors import InvalidUse
+from multigrad_torch import _sparse
+
+
+class Slot:
+    """A checked tensor of the user's and its place in the flat vector.
+
+    Attributes:
+        leaf: what the core knows of it.
+        tensor: the user's own tensor, never written to.
+    """
+
+    def __init__(self, path: str, tensor: Tensor, start: int) -> None:
+        _refuse_exotic(path, tensor)
+        self.tensor = tensor
+        self.sparse = tensor.layout != torch.strided
+        self.subclass = type(tensor) not in (Tensor, torch.nn.Parameter)
+        numbers = _sparse.stored(tensor) if self.sparse else tensor
+        name = f"{path}.values()" if self.sparse else path
+        self.leaf = Leaf(name, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
+        self.strides = _own_strides(numbers)
+        self.simple = tensor.dtype == torch.float64 and tensor.device.type == "cpu" and numbers.is_contiguous()
+
+    @cached_property
+    def places(self) -> Tensor:
+        """Where the stored numbers of a sparse tensor lie in its dense form."""
+        return _sparse.places(self.tensor).flatten()
+
+    def values(self, flat: Tensor) -> Tensor:
+        """Fresh numbers of the user's dtype, strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
+        leaf, rows = self.leaf, flat.shape[:-1]
+        part = flat.narrow(-1, leaf.start, leaf.size)
+        if self.simple:
+            return part.reshape(rows + leaf.shape).clone(memory_format=torch.contiguous_format)
+        if leaf.complex:
+            part = torch.view_as_complex(part.reshape(*rows, *leaf.shape, 2))
+        span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if leaf.size else 0
+        strides = (span,) * len(rows) + self.strides
+        made = torch.empty_strided(rows + leaf.shape, strides, dtype=self.tensor.dtype, device=self.tensor.device)
+        return made.copy_(part.reshape(rows + leaf.shape))
+
+    def hand(self, values: Tensor) -> Tensor:
+        """What the user's function takes, made of fresh numbers: a tensor of the same type and layout, no graph."""
+        if self.sparse:
+            return _sparse.like(self.tensor, values)
+        if self.subclass:
+            with torch.no_grad():
+                return self.tensor.detach().clone().copy_(values)
+        return torch.nn.Parameter(values, False) if type(self.tensor) is torch.nn.Parameter else values
+
+    def read(self, tensor: Tensor | None, rows: tuple[int, ...] = ()) -> Array:
+        """The flat numbers of such a tensor (itself, a gradient, a tangent): float64, shape rows + (size,)."""
+        if tensor is None:
+            return np.zeros((*rows, self.leaf.size))
+        if self.sparse:
+            tensor = _sparse.dense(tensor.detach()).reshape(*rows, -1)[..., self.places]
+        return flat_numbers(_sparse.dense(tensor), rows)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An input that is held fixed, and why. A fresh copy of it goes into every call."""
+
+    path: str
+    value: Any
+    reason: str
+
+    def copy(self) -> Any:
+        """A tensor or array of its own; anything else is the user's object itself."""
+        if isinstance(self.value, Tensor):
+            return self.value.detach().clone()
+        return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
+
+    def changed(self, handed: Any) -> bool:
+        """Whether a copy is no longer what was handed out."""
+        if isinstance(self.value, Tensor):
+            return not same(handed, self.value)
+        return isinstance(self.value, np.ndarray) and not np.array_equal(handed, self.value)
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.reason})"
+
+
+def sort_out(leaves: Iterable[tuple[str, Any]]) -> list[Slot | Fixed]:
+    """Decide for every leaf of the inputs whether it is checked or held fixed."""
+    found = list(leaves)
+    differentiable = [leaf for _, leaf in found if _is_differentiable(leaf)]
+    wanted = [leaf for leaf in differentiable if leaf.requires_grad] or differentiable
+    ids, start = {id(leaf) for leaf in wanted}, 0
+    sorted_out: list[Slot | Fixed] = []
+    for path, leaf in found:
+        if id(leaf) in ids:
+            slot = Slot(path, leaf, start)
+            sorted_out.append(slot)
+            start = slot.leaf.slice.stop
+        else:
+            sorted_out.append(Fixed(path, leaf, _reason(path, leaf)))
+    return sorted_out
+
+
+def _is_differentiable(leaf: object) -> bool:
+    return isinstance(leaf, Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+
+
+def _reason(path: str, leaf: object) -> str:
+    if isinstance(leaf, Tensor):
+        _refuse_exotic(path, leaf)
+        return "no requires_grad" if _is_differentiable(leaf) else str(leaf.dtype).removeprefix("torch.")
+    if hasattr(type(leaf), "__torch_function__") and getattr(leaf, "requires_grad", False):
+        raise InvalidUse(
+            "unsupported_tensor",
+            f"{path} is a {type(leaf).__name__}, which imitates a tensor by __torch_function__ but is none; "
+            "pass the tensors that it holds and make it of them inside the function",
+        )
+    return "None" if leaf is None else type(leaf).__name__
+
+
+def _refuse_exotic(path: str, tensor: Tensor) -> None:
+    traits = {
+        "a meta tensor, which holds no numbers": tensor.is_meta,
+        "a quantized tensor": tensor.is_quantized,
+        "a nested tensor": tensor.is_nested,
+        "an MKLDNN tensor": tensor.is_mkldnn,
+    }
+    for trait, present in traits.items():
+        if present:
+            raise InvalidUse(
+                "unsupported_tensor",
+                f"{path} is {trait}; pass an ordinary floating tensor and convert it inside the function",
+            )
+
+
+def _own_strides(tensor: Tensor) -> tuple[int, ...]:
+    """The tensor's strides if no two entries share memory, else those of a contiguous one."""
+    if tensor.is_contiguous():
+        return tensor.stride()
+    reach = 1
+    for stride, size in sorted((s, k) for s, k in zip(tensor.stride(), tensor.shape, strict=True) if k > 1):
+        if stride < reach:
+            return torch.empty(tensor.shape, device="meta").stride()
+        reach += stride * (size - 1)
+    return tensor.stride()
+
+
+def flat_numbers(tensor: Tensor, rows: tuple[int, ...] = ()) -> Array:
+    """A tensor's numbers as float64, complex ones as pairs; shape rows + (size,). May share memory with it."""
+    wide = torch.complex128 if tensor.is_complex() else torch.float64
+    array: Any = tensor.detach().to(wide).numpy(force=True)
+    return np.ascontiguousarray(array).reshape((*rows, tensor.numel() // math.prod(rows))).view(np.float64)
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers; NaN equals NaN."""
+    if one.shape != other.shape or one.layout != other.layout:
+        return False
+    one, other = _sparse.dense(one.detach()), _sparse.dense(other.detach())
+    return torch.equal(one, other) or bool(((one == other) | one.isnan() & other.isnan()).all())

@@ -1,0 +1,94 @@
+"""The outputs: which leaves of what the function returned are numbers to check, and that they stay the same ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from multigrad._findings import Finding
+from multigrad.backends import Array, Leaf
+from multigrad.errors import Defect, InvalidUse
+from multigrad_torch._leaves import flat_numbers
+from multigrad_torch._sparse import dense
+from multigrad_torch._tree import Tree
+
+_Signature = tuple[list[str], list[torch.Size], list[torch.dtype]]
+
+
+class Outputs:
+    """What a call at the point returned, as a pattern for all later calls.
+
+    Attributes:
+        leaves: the floating and complex leaves, in order.
+    """
+
+    def __init__(self, returned: object) -> None:
+        paths, tensors = _numbers(returned)
+        if not tensors:
+            raise InvalidUse("no_output", f"the function returned {_describe(returned)}: no floating or complex tensor")
+        self._signature: _Signature = _signature(paths, tensors)
+        leaves, start = [], 0
+        for path, tensor in zip(paths, tensors, strict=True):
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            leaf = Leaf(path, tuple(tensor.shape), dtype, start, attached=tensor.requires_grad)
+            leaves.append(leaf)
+            start = leaf.slice.stop
+        self.leaves = tuple(leaves)
+
+    def take(self, returned: object) -> list[Tensor]:
+        """The output leaves of another call, strided.
+
+        Raises:
+            Defect: they are not of the same number, shapes and dtypes as at the point.
+        """
+        paths, tensors = _numbers(returned)
+        signature = _signature(paths, tensors)
+        if signature != self._signature:
+            raise Defect(_other_shape(self._signature, signature))
+        return tensors
+
+
+def pack(tensors: list[Tensor], rows: tuple[int, ...] = ()) -> Array:
+    """Output leaves as a fresh flat array of shape rows + (m,)."""
+    return np.concatenate([flat_numbers(tensor, rows) for tensor in tensors], axis=-1)
+
+
+def _numbers(returned: Any) -> tuple[list[str], list[Tensor]]:
+    leaves = [("output", returned)] if isinstance(returned, Tensor) else Tree(returned, "output").leaves
+    paths, tensors = [], []
+    for path, leaf in leaves:
+        tensor = torch.as_tensor(leaf) if isinstance(leaf, complex | np.ndarray | np.generic) else leaf
+        if isinstance(leaf, float):
+            tensor = torch.tensor(leaf, dtype=torch.float64)
+        if isinstance(tensor, Tensor) and (tensor.is_floating_point() or tensor.is_complex()):
+            paths.append(path)
+            tensors.append(dense(tensor))
+    return paths, tensors
+
+
+def _signature(paths: list[str], tensors: list[Tensor]) -> _Signature:
+    return paths, [tensor.shape for tensor in tensors], [tensor.dtype for tensor in tensors]
+
+
+def _other_shape(before: _Signature, now: _Signature) -> Finding:
+    texts = [
+        ", ".join(f"{path} {dtype} {list(shape)}" for path, shape, dtype in zip(*signature, strict=True)) or "nothing"
+        for signature in (before, now)
+    ]
+    return Finding(
+        "shape_depends_on_value",
+        f"at the point the function returns {texts[0]}; at a point beside it, {texts[1]}",
+        where="output",
+        remedy="make the shape and dtype of the output independent of the values of the input",
+    )
+
+
+def _describe(returned: Any) -> str:
+    leaves = Tree(returned, "output").leaves
+    kinds = [f"{one.dtype!s} tensor" if isinstance(one, Tensor) else type(one).__name__ for _, one in leaves]
+    if returned is None or not leaves:
+        return repr(returned)
+    return kinds[0] if len(kinds) == 1 else f"{type(returned).__name__} of {', '.join(kinds)}"

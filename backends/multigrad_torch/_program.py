@@ -1,0 +1,140 @@
+"""The user's function on tensors made of a flat row: the one place where it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from multigrad._findings import Finding
+from multigrad.backends import Array, Options
+from multigrad.errors import InvalidUse
+from multigrad_torch import _captures, _params
+from multigrad_torch._leaves import Fixed, Slot, sort_out
+from multigrad_torch._outputs import Outputs, pack
+from multigrad_torch._params import Params
+from multigrad_torch._state import State
+from multigrad_torch._tree import Tree
+
+
+class Program:
+    """The user's function, the leaves it takes, and the state around it.
+
+    Attributes:
+        slots: the checked leaves, inputs first, then params, in the order of the flat vector.
+        arguments: the slots that are inputs.
+        params: the slots that are not.
+        fixed: the inputs that are held fixed.
+        state: the context that every call runs in.
+        outputs: the pattern of what it returns; set by the first call.
+        findings: what was noticed; grows.
+    """
+
+    outputs: Outputs
+
+    def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
+        self._fn = fn
+        self._tree = Tree(inputs, "inputs")
+        self._places = sort_out(self._tree.leaves)
+        self.arguments = [place for place in self._places if isinstance(place, Slot)]
+        self.fixed = [place for place in self._places if isinstance(place, Fixed)]
+        reached = _captures.reached(fn)
+        start = self.arguments[-1].leaf.slice.stop if self.arguments else 0
+        extra: list[Slot] = []
+        for path, tensor in _params.wanted(fn, options.params, reached).items():
+            extra.append(Slot(path, tensor, start))
+            start = extra[-1].leaf.slice.stop
+        self.params = Params(extra, reached)
+        self.slots = (*self.arguments, *extra)
+        if not self.slots:
+            raise InvalidUse("no_differentiable_input", _nothing_to_check(self.fixed))
+        passed = [place.value for place in self.fixed]
+        self.state = State(*_stateful([*reached.values(), *passed, options.params]))
+        self.findings: list[Finding] = []
+
+    def values(self, row: Array) -> list[Tensor]:
+        """Fresh dense numbers for every slot: (n,) or (b, n)."""
+        flat = torch.from_numpy(np.array(row, dtype=np.float64, order="C"))
+        return [slot.values(flat) for slot in self.slots]
+
+    def split(self, values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Those of the arguments, and those of the params."""
+        count = len(self.arguments)
+        return values[:count], values[count:]
+
+    def arrange(self, tensors: Sequence[Tensor]) -> list[Any]:
+        """All leaves of the inputs: tensors in the places of the checked arguments, fresh copies of the fixed ones."""
+        given = iter(tensors)
+        return [next(given) if isinstance(place, Slot) else place.copy() for place in self._places]
+
+    def call(self, leaves: Sequence[Any]) -> Any:
+        """Call the user's function on leaves that ``arrange`` has made."""
+        return self._fn(*self._tree.build(iter(leaves)))
+
+    def plain(self, row: Array) -> Array:
+        """One call as the user would make it: (n,) -> (m,). The state must be open."""
+        return pack(self.outputs.take(self.returned(row)))
+
+    def returned(self, row: Array, thorough: bool = False) -> Any:
+        """What a call as the user would make it returns. Notes the inputs that it changed; the state must be open.
+
+        Args:
+            row: the flat point.
+            thorough: compare all inputs with what they were, and not only those whose version has moved.
+        """
+        values, others = self.split(self.values(row))
+        with torch.enable_grad(), self.params.at(others):
+            leaves = self.arrange([_as_users(slot, v) for slot, v in zip(self.arguments, values, strict=True)])
+            versions = [_version(leaf) for leaf in leaves]
+            returned = self.call(leaves)
+        for place, leaf, version in zip(self._places, leaves, versions, strict=True):
+            if thorough or _version(leaf) != version:
+                self._note_change(place, leaf, row)
+        return returned
+
+    def _note_change(self, place: Slot | Fixed, leaf: Any, row: Array) -> None:
+        if isinstance(place, Fixed):
+            path, changed = place.path, place.changed(leaf)
+        else:
+            path = place.leaf.path
+            changed = leaf.numel() != place.tensor.numel() or leaf.shape != place.tensor.shape
+            changed = changed or not np.array_equal(place.read(leaf), row[place.leaf.slice], equal_nan=True)
+        if changed:
+            evidence = "the function writes to this input in place: after the call it is not what was passed"
+            self.note(Finding("mutates_input", evidence, where=path, remedy="work on a clone of the input"))
+
+    def note(self, finding: Finding) -> None:
+        """Keep a finding, unless there is one of its kind at its place."""
+        if (finding.kind, finding.where) not in {(known.kind, known.where) for known in self.findings}:
+            self.findings.append(finding)
+
+
+def _as_users(slot: Slot, values: Tensor) -> Tensor:
+    """A tensor that requires a gradient, or is a leaf of the graph, where the user's is so."""
+    tensor = slot.hand(values)
+    if not slot.tensor.requires_grad:
+        return tensor
+    tensor.requires_grad_(True)
+    return tensor if slot.tensor.is_leaf else tensor.clone()
+
+
+def _version(leaf: Any) -> int:
+    return leaf._version if isinstance(leaf, Tensor) else 0
+
+
+def _stateful(roots: Sequence[Any]) -> tuple[list[torch.nn.Module], list[Tensor], list[torch.Generator]]:
+    modules = [root for root in roots if isinstance(root, torch.nn.Module)]
+    tensors = [root for root in roots if isinstance(root, Tensor)]
+    generators = [root for root in roots if isinstance(root, torch.Generator)]
+    return modules, tensors, generators
+
+
+def _nothing_to_check(fixed: Sequence[Fixed]) -> str:
+    listed = ", ".join(str(one) for one in fixed) or "there are no inputs"
+    return (
+        f"no input can be differentiated: {listed}. Pass at least one floating or complex tensor, "
+        "a module whose parameters require grad, or params=..."
+    )

@@ -1,0 +1,76 @@
+"""The first calls: the values at the point, twice, and why they differ if they do."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from multigrad._findings import Finding
+from multigrad.backends import Array
+from multigrad_torch._outputs import Outputs, pack
+from multigrad_torch._program import Program
+
+
+def repeats(program: Program, x: Array) -> Array:
+    """The values of two plain calls at x, random state not reset in between; shape (2, m).
+
+    Sets ``program.outputs`` and notes what explains a difference: random numbers, or state that a call leaves behind.
+    """
+    state = program.state
+    with state:
+        with state.learning():
+            returned = program.returned(x, thorough=True)
+            program.outputs = Outputs(returned)
+            first = pack(program.outputs.take(returned))
+        drawn = state.get_random()
+        state.restore()
+        touched = state.written or state.rebound
+        second = program.plain(x)
+    random = not _equal(first, second)
+    if random and _equal(first, _from(program, x, state.random)):
+        program.note(_random(first, second))
+    if touched:
+        _note_memory(program, x, drawn)
+    return np.stack([first, second])
+
+
+def _from(program: Program, x: Array, random: list[Tensor]) -> Array:
+    with program.state as state:
+        state.set_random(random)
+        return program.plain(x)
+
+
+def _note_memory(program: Program, x: Array, drawn: list[Tensor]) -> None:
+    """Call again without putting back what a call has changed, from the same random numbers."""
+    with program.state as state:
+        state.set_random(drawn)
+        fresh = program.plain(x)
+        state.set_random(drawn)
+        after = program.plain(x)
+    if not _equal(fresh, after) and _equal(fresh, _from(program, x, drawn)):
+        program.note(
+            Finding(
+                "mutates_state",
+                f"the function changes tensors or module attributes that its own value depends on: a second call at "
+                f"the same point differs by up to {_difference(fresh, after):.3g}",
+                remedy="keep what a call remembers out of its value, or reset it in the function; "
+                "it was put back after every call here",
+            )
+        )
+
+
+def _random(first: Array, second: Array) -> Finding:
+    return Finding(
+        "nondeterministic_forward",
+        f"the function draws random numbers (dropout, torch.rand...): two calls at the same point differ by up to "
+        f"{_difference(first, second):.3g}; from the same state of the generator they agree",
+        remedy="call .eval(), pass the noise as an input, or seed the generator inside the function",
+    )
+
+
+def _equal(one: Array, other: Array) -> bool:
+    return np.array_equal(one, other, equal_nan=True)
+
+
+def _difference(one: Array, other: Array) -> float:
+    return float(np.nanmax(np.abs(one - other), initial=0.0))

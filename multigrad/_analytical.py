@@ -1,0 +1,141 @@
+"""The analytical side: the Jacobian that the framework, or the user, claims; by reverse and by forward mode.
+
+Every entry of one mode is compared with the numerical side. That the other mode, and cotangents of other kinds than
+one-hot, say the same is seen from random combinations: two derivatives by AD differ by rounding alone, so a single
+product shows what a difference quotient would have to be repeated for every input to show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigrad._batches import Batched
+from multigrad._findings import Finding
+from multigrad._purity import FEW_ULP, place
+from multigrad._report import Entry
+from multigrad._verdict import Rules, Status
+from multigrad.backends import Array, FlatFunction
+from multigrad.errors import Defect, Unsupported
+
+# Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
+ROUNDING = 1e-11
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The product of one random vector with the Jacobian, as the mode itself gives it.
+
+    Attributes:
+        vector: the cotangent, shape (m,), or tangent, shape (n,).
+        product: what the mode returned for it: (n,) or (m,).
+        name: how the vector is called in the report.
+    """
+
+    vector: Array
+    product: Array
+    name: str
+
+    def agrees(self, J: Array, eps: float) -> bool:
+        """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
+        return self._worst(J, max(ROUNDING, FEW_ULP * eps)) is None
+
+    def disagreement(self, J: Array, rules: Rules, noise: Array) -> int | None:
+        """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
+
+        ``noise`` is the relative noise of each output, shape (m,), which the derivatives may share.
+        """
+        return self._worst(J, rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0)))
+
+    def _worst(self, J: Array, relative: float) -> int | None:
+        with np.errstate(all="ignore"):
+            expected, size = self.vector @ J, np.abs(self.vector) @ np.abs(J)
+            excess = np.abs(self.product - expected) / np.maximum(relative * size, 1e-300)
+        excess = np.where(np.isfinite(expected), np.nan_to_num(excess, nan=np.inf), 0.0)
+        k = int(np.argmax(excess)) if len(excess) else 0
+        return k if len(excess) and excess[k] > 1 else None
+
+    def accuse(self, k: int, J: Array, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
+        """Report a backward pass that is right for one-hot cotangents and wrong for this one."""
+        expected = float(self.vector @ J[:, k])
+        where = place(list(f.inputs), k)
+        entry = Entry(
+            self.name,
+            where,
+            "reverse",
+            float(self.product[k]),
+            expected,
+            0.0,
+            rules.rtol * float(np.abs(self.vector) @ np.abs(J[:, k])),
+            Status.MISMATCH,
+        )
+        finding = Finding(
+            "nonlinear_backward",
+            f"backward is right for one-hot cotangents, but for {self.name} it gives {self.product[k]:.6g} "
+            f"where the same combination of its own rows is {expected:.6g}",
+            where,
+            "backward must be linear in the cotangent, use those of all outputs, and not assume their memory layout",
+        )
+        return entry, finding
+
+
+def reverse_jacobian(f: FlatFunction) -> Array:
+    """The Jacobian row by row from one-hot cotangents, shape (m, n).
+
+    Raises:
+        Unsupported: the function has no reverse mode.
+        Defect: its rule is broken in another way than by its values.
+    """
+    return Batched(f.vjp, len(f.x), slack=0.0, lenient=False)(np.eye(f.repeats.shape[1]))
+
+
+def forward_jacobian(f: FlatFunction) -> Array:
+    """The Jacobian column by column from one-hot tangents, shape (m, n); raises as ``reverse_jacobian``."""
+    columns = Batched(f.jvp, f.repeats.shape[1], slack=0.0, lenient=False)(np.eye(len(f.x)))
+    return np.ascontiguousarray(columns.T)
+
+
+def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> tuple[list[Probe], list[Finding]]:
+    """Products with the cotangents that users' code meets: of any size and sign, all outputs at once; all ones."""
+    m = f.repeats.shape[1]
+    u = rng.choice([-1.0, 1.0], m) * rng.uniform(1.0, 2.0, m)
+    first, second = (_one(f.vjp, u) for _ in range(2))
+    ones = np.ones(m)
+    probes = [Probe(u, first, "a random cotangent"), Probe(ones, _one(f.vjp, ones), "a cotangent of ones")]
+    return probes, _repeatable(f, first, second)
+
+
+def tangent_probe(f: FlatFunction, rng: np.random.Generator) -> Probe:
+    """The product with a random tangent, by forward mode."""
+    n = len(f.x)
+    v = rng.choice([-1.0, 1.0], n) * rng.uniform(0.5, 1.0, n)
+    return Probe(v, _one(f.jvp, v), "a random tangent")
+
+
+def _one(method: object, row: Array) -> Array:
+    return np.asarray(method(row[None])[0])  # type: ignore[operator]
+
+
+def _repeatable(f: FlatFunction, first: Array, second: Array) -> list[Finding]:
+    moved = np.abs(second - first)
+    size = np.max(np.abs(first), initial=0.0, where=np.isfinite(first))
+    differs = (moved > FEW_ULP * f.eps * size) | (np.isfinite(first) != np.isfinite(second))
+    if not differs.any():
+        return []
+    k = int(np.argmax(np.where(differs, np.nan_to_num(moved, nan=np.inf), -1.0)))
+    return [
+        Finding(
+            "nondeterministic_backward",
+            f"two backward passes with the same cotangent gave {first[k]:.6g} and {second[k]:.6g}",
+            place(list(f.inputs), k),
+            "look for random numbers or state in the backward pass",
+        )
+    ]
+
+
+def defect_or_note(mode: str, error: Defect | Unsupported) -> Finding:
+    """What is to be reported of a mode that gave nothing."""
+    if isinstance(error, Defect):
+        return error.finding
+    return Finding("mode_unavailable", str(error), mode, "")

@@ -1,0 +1,89 @@
+"""Directions: the vectors in R^n along which f is perturbed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from multigrad.backends import Array
+
+Index = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Directions:
+    """C vectors in R^n, row by row as (columns, weights): unit vectors, groups of columns and full vectors alike.
+
+    Attributes:
+        n: the dimension.
+        starts: where each direction begins in ``columns``, shape (C + 1,).
+        columns: the inputs that a direction touches, in one array.
+        weights: by how much it moves them, in one array. They carry the scale of the inputs, so that a step along
+            any direction is a pure number.
+    """
+
+    n: int
+    starts: Index
+    columns: Index
+    weights: Array
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def take(self, chosen: Index | slice) -> Directions:
+        """Return some of the directions."""
+        if isinstance(chosen, slice):
+            chosen = np.arange(*chosen.indices(len(self)))
+        counts = np.diff(self.starts)[chosen]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        places = np.repeat(self.starts[chosen] - starts[:-1], counts) + np.arange(starts[-1])
+        return Directions(self.n, starts, self.columns[places], self.weights[places])
+
+    @property
+    def rows(self) -> Index:
+        """The direction that each of ``columns`` belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    def dense(self) -> Array:
+        """The vectors as a matrix, shape (C, n)."""
+        out = np.zeros((len(self), self.n))
+        out[self.rows, self.columns] = self.weights
+        return out
+
+    def sums(self, values: Array) -> Array:
+        """Add up ``values``, shape (..., len(columns)), direction by direction: shape (..., C)."""
+        if len(self.columns) == len(self):
+            return values
+        return np.add.reduceat(values, self.starts[:-1], axis=-1)
+
+    def times(self, J: Array) -> Array:
+        """The products of the rows of a Jacobian (m, n) with the directions, shape (C, m)."""
+        return np.ascontiguousarray(self.sums(J[:, self.columns] * self.weights).T)
+
+
+def scale_of(x: Array) -> Array:
+    """The length that counts as one step for each input: abs(x) rounded up to a power of two, and at least 1."""
+    magnitude = np.maximum(np.abs(np.where(np.isfinite(x), x, 1.0)), 1.0)
+    return np.exp2(np.ceil(np.log2(magnitude)))
+
+
+def unit_vectors(x: Array, rng: np.random.Generator) -> Directions:
+    """One direction per input, as long as the input's scale times a random factor of 0.7 to 1.
+
+    The factor has a full mantissa: steps that are powers of two alias with periodic functions (every difference
+    of sin(2**20 * 2 * pi * x) at x = 0 would be 0).
+    """
+    n = x.size
+    return Directions(n, np.arange(n + 1), np.arange(n), scale_of(x) * rng.uniform(0.7, 1.0, n))
+
+
+def full_vectors(x: Array, count: int, rng: np.random.Generator) -> Directions:
+    """Random directions that move every input, by 1/2 to 1 of its scale in either sense.
+
+    Weights bounded away from 0 hide no input, and random ones let no two errors cancel.
+    """
+    n = x.size
+    weights = rng.choice([-1.0, 1.0], (count, n)) * rng.uniform(0.5, 1.0, (count, n)) * scale_of(x)
+    return Directions(n, np.arange(count + 1) * n, np.tile(np.arange(n), count), weights.ravel())

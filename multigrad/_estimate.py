@@ -1,0 +1,137 @@
+"""Estimate: the derivative read off a ladder, with a bar on its error.
+
+Difference quotients at every rung are extrapolated (Richardson; C. J. F. Ridders, Adv. Eng. Software 4(2), 1982) and
+each candidate gets a bar: how far its neighbours on the ladder are, plus the noise that its formula lets through.
+Ridders keeps the candidate of least error, which trusts two large steps that agree by accident. Here three rungs
+must agree, and no smaller step may contradict a candidate beyond its own noise.
+
+The functions are written against the Array API: ``xp`` is the namespace of the arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from multigrad._ladder import Samples
+from multigrad._noise import Noise
+from multigrad.backends import Array
+
+CENTRAL = (2, 4)  # orders of the error of (f(x+h) - f(x-h)) / 2h: h^2, h^4, ...
+ONE_SIDED = (1, 2)
+
+
+@dataclass(frozen=True)
+class Quotients:
+    """Difference quotients at K rungs along C directions, each with the noise in it; all (K, C, m).
+
+    Attributes:
+        central: (f(x+h) - f(x-h)) / 2h.
+        forward: (f(x+h) - f(x)) / h.
+        backward: (f(x) - f(x-h)) / h.
+        noise: the error of a value of f at the rung.
+        central_noise: of ``central``.
+        forward_noise: of ``forward``.
+        backward_noise: of ``backward``.
+    """
+
+    central: Array
+    forward: Array
+    backward: Array
+    noise: Array
+    central_noise: Array
+    forward_noise: Array
+    backward_noise: Array
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A derivative and the bound on its error, entry by entry; shape (C, m)."""
+
+    value: Array
+    bar: Array
+
+
+def quotients(samples: Samples, here: Array, noise: Noise, eps: float, floor: Any = 0.0, xp: Any = np) -> Quotients:
+    """Form the difference quotients; ``here`` is f(x), ``floor`` a lower bound on the noise of its values."""
+    plus, minus, up, down = samples.plus, samples.minus, samples.up, samples.down
+    magnitude = xp.maximum(xp.maximum(xp.abs(plus), xp.abs(minus)), xp.abs(here))
+    value_noise = xp.maximum(noise.of(magnitude, eps), floor)
+    return Quotients(
+        central=(plus - minus) / (up + down),
+        forward=(plus - here) / up,
+        backward=(here - minus) / down,
+        noise=value_noise,
+        central_noise=2 * value_noise / (up + down),
+        forward_noise=2 * value_noise / up,
+        backward_noise=2 * value_noise / down,
+    )
+
+
+def estimate(quotient: Array, noise: Array, ratio: float, orders: tuple[int, int] = CENTRAL, xp: Any = np) -> Estimate:
+    """Choose, entry by entry, the candidate of smallest bar from a ladder of quotients, shape (K, C, m)."""
+    once, once_noise = extrapolate(quotient, noise, ratio ** orders[0])
+    twice, twice_noise = extrapolate(once, once_noise, ratio ** orders[1])
+    columns = [
+        (a, _bars(a, n, once, once_noise, skip, xp))
+        for skip, (a, n) in enumerate([(quotient, noise), (once, once_noise), (twice, twice_noise)])
+        if len(a) > 1
+    ]
+    values = xp.concatenate([a for a, _ in columns])
+    bars = xp.concatenate([b for _, b in columns])
+    best = xp.argmin(bars, axis=0)[None]
+    return Estimate(xp.take_along_axis(values, best, axis=0)[0], xp.take_along_axis(bars, best, axis=0)[0])
+
+
+def extrapolate(a: Array, noise: Array, power: float) -> tuple[Array, Array]:
+    """Cancel the error term that falls by ``power`` from a rung to the next; returns the values and their noise."""
+    w = power - 1
+    return a[1:] + (a[1:] - a[:-1]) / w, ((w + 1) * noise[1:] + noise[:-1]) / w
+
+
+def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp: Any) -> Array:
+    """Bar of each rung of a column of the tableau; infinite where a rung has no neighbours or is contradicted.
+
+    ``tail`` is the column whose smaller steps may contradict; ``skip`` is how many rungs more than one a candidate
+    of ``a`` uses.
+    """
+    gap = xp.abs(a[1:] - a[:-1])
+    following = gap[1:] - noise[2:]
+    following = xp.where(following > 0, following, 0.0)  # a following step below the rounding of x is NaN
+    spread = xp.concatenate([xp.full_like(a[:1], xp.inf), xp.maximum(gap[:-1], following), gap[-1:]])
+    bars = spread + noise
+    bars = xp.where(xp.isfinite(bars) & xp.isfinite(a), bars, xp.inf)
+    if len(tail) <= 2:
+        return bars
+    first = max(skip, 1)
+    return xp.stack(
+        [_uncontradicted(a[k], bars[k], tail[k + first :], tail_noise[k + first :], xp) for k in range(len(a))]
+    )
+
+
+def _uncontradicted(value: Array, bar: Array, tail: Array, tail_noise: Array, xp: Any) -> Array:
+    # A rung that is NaN (outside the domain) contradicts nothing.
+    against = xp.any(xp.abs(tail - value) > bar + 2 * tail_noise, axis=0)
+    return xp.where(against, xp.inf, bar)
+
+
+def tail_noise(samples: Samples, rungs: int = 7) -> Array:
+    """Noise seen in the smallest steps themselves, shape (C, m).
+
+    f(x+h) - f(x-h) over the smallest rungs is c + d h + e h^3 for a smooth f, and also across a jump; what a
+    least-squares fit of that leaves over is noise.
+    """
+    delta = samples.plus - samples.minus
+    usable = np.flatnonzero(np.isfinite(samples.up * delta).any(axis=(1, 2)))[-rungs:]
+    if len(usable) < rungs:
+        return np.zeros(delta.shape[1:])
+    h = samples.ratio ** -np.arange(float(rungs))
+    basis = np.stack([np.ones(rungs), h, h**3], axis=1)
+    annihilator = np.eye(rungs) - basis @ np.linalg.pinv(basis)
+    used = delta[usable]
+    finite = np.isfinite(used)
+    residual = np.tensordot(annihilator, np.where(finite, used, 0.0), axes=1)
+    rms = np.sqrt(np.sum(residual**2, axis=0) / (rungs - basis.shape[1]))
+    return np.asarray(np.where(finite.all(axis=0), rms, 0.0))

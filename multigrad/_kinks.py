@@ -1,0 +1,122 @@
+"""Kinks: where f has no derivative at x, and which values are a legal choice there.
+
+The gap between forward and backward quotients falls like h where f is smooth, stays where the one-sided slopes
+differ, and grows like 1/h across a jump. At a kink a value between the two slopes is in the sub-differential
+(F. H. Clarke, "Optimization and Nonsmooth Analysis", 1983, in one dimension).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from multigrad._estimate import ONE_SIDED, Estimate, Quotients, estimate
+from multigrad.backends import Array
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Kinks:
+    """What the long ladder says about smoothness, entry by entry, shape (C, m).
+
+    Attributes:
+        kink: the one-sided slopes exist and differ.
+        singular: there is no finite slope: a jump, or a vertical tangent.
+        low: the smaller one-sided slope, less its bar.
+        high: the larger one, plus its bar.
+    """
+
+    kink: Mask
+    singular: Mask
+    low: Array
+    high: Array
+
+    def allow(self, analytical: Array) -> Mask:
+        """Whether the value is a legal choice: between the slopes; anything but NaN where there is no slope."""
+        margin = 1e-6 * (self.high - self.low)
+        between = (analytical >= self.low - margin) & (analytical <= self.high + margin)
+        return (self.kink & between) | (self.singular & ~np.isnan(analytical))
+
+
+def suspected(q: Quotients, steps: Array, importance: Array) -> Mask:
+    """Whether the short ladder gives reason to look for a kink: a gap that does not fall with the step."""
+    gap = np.abs(q.forward - q.backward)
+    return np.asarray((gap[-1] * steps[-1] > 4 * q.noise[-1]) & (gap[-1] > 0.5 * gap[0]) & (gap[-1] > importance))
+
+
+def find(q: Quotients, ratio: float, importance: Array) -> Kinks:
+    """Look for kinks, jumps and vertical tangents on the long ladder.
+
+    Args:
+        q: quotients at the K rungs.
+        ratio: between neighbouring steps.
+        importance: gaps below this are of no importance, shape (C, m).
+    """
+    gap, gap_noise = np.abs(q.forward - q.backward), q.forward_noise + q.backward_noise
+    seen = np.isfinite(gap) & (gap_noise < 0.25 * gap)
+    last = _last(seen)
+    g0, g1, g2 = (_at(gap, last - i) for i in (2, 1, 0))
+    with np.errstate(all="ignore"):
+        slope = np.log(g0 / g2) / np.log(ratio**2)
+        steady = (slope < 0.3) & (np.log(g0 / g1) / np.log(ratio) < 0.4)
+    rungs = np.arange(len(gap))[:, None, None]
+    bound = np.where((rungs > last) & np.isfinite(gap), gap + gap_noise, np.inf)
+    vanishes = bound.min(axis=0) < 0.5 * g2
+    broken = (last >= 2) & steady & ~vanishes & (g2 > importance)
+    singular = (broken & (slope < -0.3)) | _diverges(q.central, q.central_noise, ratio)
+    singular |= _diverges(_one_side(q), np.where(np.isfinite(q.forward), q.forward_noise, q.backward_noise), ratio)
+    right = _limit(q.forward, q.forward_noise, ratio, last)
+    left = _limit(q.backward, q.backward_noise, ratio, last)
+    low = np.minimum(right.value - right.bar, left.value - left.bar)
+    high = np.maximum(right.value + right.bar, left.value + left.bar)
+    return Kinks(broken & ~singular, singular, low, high)
+
+
+def edge(q: Quotients, ratio: float) -> Estimate:
+    """Estimate the derivative from inside, where f is not finite on one side of x at any step."""
+    out_right = ~np.isfinite(q.forward).any(axis=0)
+    out_left = ~np.isfinite(q.backward).any(axis=0)
+    quotient = np.where(out_left, q.forward, q.backward)
+    noise = np.where(out_left, q.forward_noise, q.backward_noise)
+    inside = estimate(quotient, noise, ratio, ONE_SIDED)
+    return Estimate(inside.value, np.where(out_right ^ out_left, inside.bar, np.inf))
+
+
+def _one_side(q: Quotients) -> Array:
+    return np.where(np.isfinite(q.forward), q.forward, np.where(np.isfinite(q.backward), q.backward, np.nan))
+
+
+def _limit(quotient: Array, noise: Array, ratio: float, rung: npt.NDArray[np.intp]) -> Estimate:
+    """The one-sided slope; the quotient at ``rung`` itself where extrapolation finds nothing better."""
+    limit = estimate(quotient, noise, ratio, ONE_SIDED)
+    plain, plain_bar = _at(quotient, rung), _at(noise, rung)
+    plain_bar = plain_bar + 1e-3 * np.abs(plain)
+    found = np.isfinite(limit.bar)
+    return Estimate(np.where(found, limit.value, plain), np.where(found, limit.bar, plain_bar))
+
+
+def _diverges(quotient: Array, noise: Array, ratio: float, rungs: int = 5) -> Mask:
+    """Whether the quotients grow at one steady rate down to the smallest resolved steps."""
+    size = np.abs(quotient)
+    seen = np.isfinite(size) & (size > 10 * noise)
+    last = _last(seen)
+    with np.errstate(all="ignore"):
+        rates = np.stack(
+            [np.log(_at(size, last - i) / _at(size, last - i - 1)) / np.log(ratio) for i in range(rungs - 1)]
+        )
+    finest = last >= _last(np.isfinite(size)) - 2
+    steady = (rates > 0.2).all(axis=0) & (np.ptp(rates, axis=0) < 0.1)
+    return np.asarray(steady & finest & (last >= rungs))
+
+
+def _last(mask: Mask) -> npt.NDArray[np.intp]:
+    """Index of the last True along the rungs, -1 if there is none."""
+    rungs = np.arange(len(mask))[:, None, None]
+    return np.asarray(np.where(mask, rungs, -1).max(axis=0))
+
+
+def _at(values: Array, rung: npt.NDArray[np.intp]) -> Array:
+    return np.take_along_axis(values, np.maximum(rung, 0)[None], axis=0)[0]

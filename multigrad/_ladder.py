@@ -1,0 +1,80 @@
+"""The ladder: f's values at a geometric sequence of steps on both sides of x.
+
+A sequential search for the best step would be data-dependent, and hard to vectorise; a whole ladder evaluated at
+once carries the same information in one batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigrad._directions import Directions
+from multigrad.backends import Array
+
+# Inputs smaller than this have a scale of their own, below the steps of the ordinary long ladder.
+TINY = 2.0**-30
+
+
+@dataclass(frozen=True)
+class Samples:
+    """f's values along C directions at K rungs, the largest step first.
+
+    Attributes:
+        plus: f(x + t v), shape (K, C, m).
+        minus: f(x - t v), shape (K, C, m).
+        up: the steps really taken on the plus side, after rounding of x + t v, shape (K, C, 1); NaN where
+            rounding changes the step by more than 2 %.
+        down: likewise on the minus side.
+        ratio: between the steps of neighbouring rungs.
+    """
+
+    plus: Array
+    minus: Array
+    up: Array
+    down: Array
+    ratio: float
+
+
+def short_ladder(eps: float) -> Array:
+    """Three rungs for every direction; exponents of two."""
+    bits = -math.log2(eps)
+    if bits > 40:
+        return np.array([-7.0, -10.0, -13.0])
+    return np.array([-3.0, -5.0, -7.0]) if bits > 15 else np.array([-1.0, -2.0, -3.0])
+
+
+def long_ladder(eps: float, x: Array) -> Array:
+    """Rungs from four times the scale down to the rounding of the inputs; for suspicious directions only."""
+    lowest = round(0.85 * -math.log2(eps))
+    tiny = np.abs(x[(x != 0) & (np.abs(x) < TINY)])
+    if tiny.size:
+        lowest = max(lowest, math.ceil(-math.log2(tiny.min())) + 20)
+    step = 2 if -math.log2(eps) > 15 else 1
+    return -np.arange(-2.0, lowest + 1, step)
+
+
+def points(x: Array, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
+    """Make the points of a ladder and the steps taken: (2 * K * C, n), (K, C, 1), (K, C, 1)."""
+    shape = (2, len(exponents), len(directions))
+    steps = np.exp2(exponents)[:, None] * directions.weights
+    at = x[directions.columns]
+    plus, minus = at + steps, at - steps
+    X = np.broadcast_to(x, (*shape, x.size)).copy()
+    X[0, :, directions.rows, directions.columns] = plus.T
+    X[1, :, directions.rows, directions.columns] = minus.T
+    squares = directions.sums(directions.weights**2)
+    up = directions.sums((plus - at) * directions.weights) / squares
+    down = directions.sums((at - minus) * directions.weights) / squares
+    wanted = np.exp2(exponents)[:, None]
+    lost = (np.abs(up / wanted - 1) > 0.02) | (np.abs(down / wanted - 1) > 0.02)
+    up, down = np.where(lost, np.nan, up), np.where(lost, np.nan, down)
+    return X.reshape(-1, x.size), up[..., None], down[..., None]
+
+
+def samples(values: Array, up: Array, down: Array, exponents: Array) -> Samples:
+    """Arrange f's values at ``points``, shape (2 * K * C, m)."""
+    sides = values.reshape(2, len(exponents), up.shape[1], values.shape[-1])
+    return Samples(sides[0], sides[1], up, down, float(np.exp2(exponents[0] - exponents[1])))

@@ -1,0 +1,225 @@
+"""The numerical side: derivatives along directions with a bar on every entry, compared with the analytical side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigrad import _kinks, _ladder, _noise, _verdict
+from multigrad._batches import Batched
+from multigrad._directions import Directions, Index, scale_of
+from multigrad._estimate import CENTRAL, Estimate, Quotients, estimate, extrapolate, quotients, tail_noise
+from multigrad._kinks import Mask
+from multigrad._noise import Noise
+from multigrad._verdict import Codes, Context, Rules, Status
+from multigrad.backends import Array, Leaf
+
+# Entries of a block of directions times outputs: the block's arrays then stay in the L2 cache.
+BLOCK = 2**15
+# Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
+SUSPECTS = 256
+
+
+@dataclass
+class Entries:
+    """The comparison along C directions, entry by entry; shapes (C, m).
+
+    Attributes:
+        directions: what the comparison is along.
+        analytical: J v, from the derivative under test.
+        value: the estimate of it.
+        bar: the bound on the estimate's error.
+        status: what is said of the entry, a ``Status``.
+        broken: where f has no derivative.
+        unexplored: suspicious directions that were left on the short ladder since so many others are wrong.
+    """
+
+    directions: Directions
+    analytical: Array
+    value: Array
+    bar: Array
+    status: Codes
+    broken: Mask
+    unexplored: int = 0
+
+
+class Numerical:
+    """f at x and around it, as far as it has been looked at."""
+
+    def __init__(
+        self, f: Batched, x: Array, here: Array, rules: Rules, rng: np.random.Generator, jitter: Array | float = 0.0
+    ) -> None:
+        """Start at the point ``x``, shape (n,), where f is ``here``, shape (m,), give or take ``jitter``."""
+        self.f = f
+        self.x = x
+        self.here = here
+        self.rules = rules
+        self.rng = rng
+        self.jitter = jitter
+        self.noise: Noise | None = None
+
+    def compare(
+        self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Entries:
+        """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
+        with np.errstate(all="ignore"):
+            count, m = analytical.shape
+            found = Entries(
+                directions,
+                analytical,
+                value=np.empty((count, m)),
+                bar=np.empty((count, m)),
+                status=np.empty((count, m), np.int8),
+                broken=np.zeros((count, m), np.bool_),
+            )
+            context = self._context(directions, analytical, inputs, outputs)
+            sure = np.empty((count, m), np.bool_)
+            size = max(1, BLOCK // max(m, self.x.size, 1))
+            for start in range(0, count, size):
+                block = slice(start, min(start + size, count))
+                sure[block] = self._short(directions.take(block), found, block, context)
+            self._long(directions, found, sure, context)
+            _verdict.admit_cone_tips(found.status, analytical, found.broken)
+            unperturbed = ~np.isfinite(self.x[directions.columns])
+            found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
+            found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
+        return found
+
+    def compare_at(
+        self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Entries:
+        """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
+
+        The bar is how much the difference changes when the step is doubled.
+        """
+        n = self.x.size
+        directions = Directions(n, np.arange(n + 1), np.arange(n), np.full(n, eps))
+        exponents = np.array([1.0, 0.0])
+        with np.errstate(all="ignore"):
+            context = self._context(directions, analytical, inputs, outputs)
+            q, _, _ = self._climb(directions, exponents, late_noise=False)
+            value = q.central[-1]
+            best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
+            status = _verdict.judge(analytical, best, self._own(context, slice(None), np.abs(value).max(axis=0)), self.rules)
+            steady = np.abs(q.forward - q.backward)
+            kink = (steady[-1] > 4 * q.forward_noise[-1]) & (steady[-1] > 0.9 * steady[0])
+            low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
+            kinks = _kinks.Kinks(kink, np.zeros_like(kink), low - best.bar, high + best.bar)
+            status = _verdict.admit_kinks(status, analytical, kinks)
+        return Entries(directions, analytical, value, best.bar, status, kink)
+
+    @property
+    def relative_noise(self) -> Array:
+        """Noise of each output as a fraction of its size, shape (m,)."""
+        return np.zeros_like(self.here) if self.noise is None else self.noise.relative
+
+    def _context(
+        self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Context:
+        size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
+        # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
+        values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
+        dust = np.empty_like(size)
+        first = directions.columns[directions.starts[:-1]]
+        for leaf in inputs:
+            chosen = np.flatnonzero((first >= leaf.slice.start) & (first < leaf.slice.stop))
+            for out in outputs:
+                largest = np.max(size[chosen, out.slice], initial=0.0)
+                dust[chosen, out.slice] = largest
+        dust = 64 * self.rules.eps * np.maximum(dust, values)
+        scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
+        return Context(scale, dust, np.zeros(analytical.shape[1]))
+
+    def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
+        exponents = _ladder.short_ladder(self.rules.eps)
+        q, ratio, up = self._climb(directions, exponents, late_noise=False)
+        best = estimate(q.central, q.central_noise, ratio)
+        found.value[block], found.bar[block] = best.value, best.bar
+        largest = np.max(np.abs(q.central), axis=0, initial=0.0, where=np.isfinite(q.central))
+        own = self._own(context, block, largest.max(axis=0, initial=0.0))
+        analytical = found.analytical[block]
+        status = _verdict.judge(analytical, best, own, self.rules)
+        found.status[block] = status
+        kink = _kinks.suspected(q, up, self.rules.rtol * own.scale)
+        return _verdict.sharp(status, analytical, best, own, self.rules) & ~kink
+
+    def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
+        suspicious = np.flatnonzero(~sure.all(axis=1))
+        if not len(suspicious):
+            return
+        excess = np.abs(found.analytical - found.value) / np.maximum(found.bar, 1e-300)
+        excess[~np.isfinite(excess)] = np.inf
+        suspicious = suspicious[np.argsort(-excess[suspicious].max(axis=1), kind="stable")]
+        size = max(1, min(SUSPECTS, 8 * BLOCK // max(found.analytical.shape[1], self.x.size, 1)))
+        for start in range(0, len(suspicious), size):
+            chosen = suspicious[start : start + size]
+            self._explore(directions, chosen, found, sure, context)
+            wrong = (found.status[chosen] == Status.MISMATCH).any(axis=1)
+            left = suspicious[start + size :]
+            if wrong.all() and start + size >= SUSPECTS and len(left):
+                found.unexplored = len(left)
+                found.status[left] = np.where(sure[left], found.status[left], Status.INCONCLUSIVE)
+                return
+
+    def _explore(
+        self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context
+    ) -> None:
+        part = directions.take(chosen)
+        exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
+        q, ratio, _ = self._climb(part, exponents, late_noise=True)
+        best = estimate(q.central, q.central_noise, ratio)
+        inside = _kinks.edge(q, ratio)
+        at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
+        best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
+        analytical = found.analytical[chosen]
+        own = self._own(context, chosen, np.max(np.abs(best.value), axis=0, initial=0.0, where=np.isfinite(best.bar)))
+        status = _verdict.judge(analytical, best, own, self.rules)
+        column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
+        status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, self.rules)
+        size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
+        kinks = _kinks.find(q, ratio, self.rules.rtol * np.where(np.isfinite(size), size, 0.0))
+        status = _verdict.admit_kinks(status, analytical, kinks)
+        found.broken[chosen] = kinks.kink | kinks.singular
+        fresh = ~sure[chosen]
+        found.status[chosen] = np.where(fresh, status, found.status[chosen])
+        found.value[chosen] = np.where(fresh, best.value, found.value[chosen])
+        found.bar[chosen] = np.where(fresh, best.bar, found.bar[chosen])
+
+    def _own(self, context: Context, block: Index | slice, largest: Array) -> Context:
+        noise = self.noise
+        assert noise is not None
+        scale = np.maximum(context.scale[block], largest)
+        return Context(scale, context.dust[block], noise.relative + self.rules.eps)
+
+    def _climb(self, directions: Directions, exponents: Array, *, late_noise: bool) -> tuple[Quotients, float, Array]:
+        """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
+        X, up, down = _ladder.points(self.x, directions, exponents)
+        lines = np.empty((0, self.x.size))
+        if self.noise is None:
+            lines = _noise.lines(self.x, self._safe_scale(), self.rules.eps, self.rng)
+        values = self.f(np.concatenate([lines, X]) if len(lines) else X)
+        if self.noise is None:
+            self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
+        sampled = _ladder.samples(values[len(lines) :], up, down, exponents)
+        floor = self.jitter
+        if late_noise:
+            floor = np.maximum(floor, np.maximum(4 * tail_noise(sampled), self._quantum(sampled)))
+        return quotients(sampled, self.here, self.noise, self.rules.eps, floor), sampled.ratio, up
+
+    def _safe_scale(self) -> Array:
+        return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)
+
+    def _quantum(self, sampled: _ladder.Samples, rungs: int = 3) -> Array:
+        """Noise of values that do not change at all over the smallest steps, nor on the lines that noise is read from.
+
+        They may be multiples of a quantum, as (1 + erf(x)) / 2 far to the left is of the rounding of 1: the rounding of
+        the largest value on the ladder is then a part of the noise.
+        """
+        usable = np.flatnonzero(np.isfinite(sampled.up).all(axis=(1, 2)))[-rungs:]
+        flat = (sampled.plus[usable] == self.here) & (sampled.minus[usable] == self.here)
+        largest = np.max(np.abs(sampled.plus), axis=0, initial=0.0, where=np.isfinite(sampled.plus))
+        assert self.noise is not None
+        unseen = flat.all(axis=0) & (self.noise.sigma == 0)
+        return np.asarray(np.where(unseen, 2 * self.rules.eps * largest, 0.0))

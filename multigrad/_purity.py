@@ -1,0 +1,56 @@
+"""Purity: whether the function gives the same values when it is called again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multigrad._findings import Finding
+from multigrad.backends import Array, FlatFunction, Leaf
+
+# Run-to-run differences of sums done in another order, as atomic adds give them.
+FEW_ULP = 64
+
+
+def place(leaves: tuple[Leaf, ...] | list[Leaf], k: int) -> str:
+    """Name the flat place ``k`` among the leaves."""
+    return next(leaf.place(k) for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
+
+
+def check_repeats(f: FlatFunction, here: Array) -> tuple[list[Finding], Array]:
+    """Compare plain calls at x.
+
+    Returns:
+        What was found, and by how much the values move from call to call even though random numbers are the same,
+        shape (m,): noise that every further value has.
+    """
+    first, second = f.repeats
+    jitter = np.where(np.isfinite(first), np.abs(here - first), 0.0)
+    moved = np.abs(second - first)
+    size = np.fmax(np.abs(first), np.abs(second))
+    differs = (moved > FEW_ULP * f.eps * size) | (np.isfinite(first) != np.isfinite(second))
+    if not differs.any() or any(g.kind == "nondeterministic_forward" for g in f.findings):
+        return [], 10 * jitter
+    k = int(np.argmax(np.where(differs, moved / np.where(size > 0, size, 1.0), -1.0)))
+    finding = Finding(
+        "nondeterministic_forward",
+        f"two calls at the same inputs gave {first[k]:.6g} and {second[k]:.6g}; they differ by {moved[k]:.2g}",
+        place(list(f.outputs), k),
+        "fix the seed inside the function, or remove the state that it keeps between calls",
+    )
+    return [finding], 10 * np.maximum(jitter, np.where(np.isfinite(moved), moved, 0.0))
+
+
+def check_finite(f: FlatFunction, here: Array) -> list[Finding]:
+    """Report outputs that are not finite at x: they have no derivative to compare."""
+    bad = np.flatnonzero(~np.isfinite(here))
+    if not len(bad):
+        return []
+    k = int(bad[0])
+    return [
+        Finding(
+            "non_finite",
+            f"the value is {here[k]} at the inputs given; {len(bad)} of {len(here)} output entries are not finite",
+            place(list(f.outputs), k),
+            "move the inputs into the function's domain",
+        )
+    ]

@@ -1,0 +1,257 @@
+"""The report: what a check returns, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from multigrad._findings import Finding
+from multigrad._verdict import Codes, Rules, Status, Verdict
+from multigrad.backends import Array, Leaf
+
+SHOWN = 8  # worst entries in the text
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the Jacobian that is worth showing.
+
+    Attributes:
+        output: path and index of the output, ``output[2]``.
+        input: path and index of the input, ``inputs[0]["w"][1, 0]``.
+        mode: ``reverse`` or ``forward``.
+        analytical: the derivative under test.
+        numeric: the estimate of the true one.
+        bar: the bound on the estimate's error.
+        tolerance: what the two may differ by besides the bar.
+        status: what is said of it.
+    """
+
+    output: str
+    input: str
+    mode: str
+    analytical: float
+    numeric: float
+    bar: float
+    tolerance: float
+    status: Status
+
+    @property
+    def error(self) -> float:
+        """Absolute difference of the two sides."""
+        return abs(self.analytical - self.numeric)
+
+
+@dataclass(frozen=True)
+class Block:
+    """The part of the Jacobian that belongs to one output leaf and one input leaf.
+
+    Complex leaves count as pairs of reals, so that a block has shape (output places, input places).
+
+    Attributes:
+        output: path of the output leaf.
+        input: path of the input leaf.
+        mode: the mode that ``analytical`` comes from.
+        numeric: the estimates, shape (rows, columns).
+        analytical: the derivatives under test, likewise.
+        bar: bounds on the error of ``numeric``, likewise.
+        status: a ``Status`` for each entry, likewise.
+    """
+
+    output: str
+    input: str
+    mode: str
+    numeric: Array
+    analytical: Array
+    bar: Array
+    status: Codes
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the worst entry."""
+        return Status(int(self.status.max(initial=0))).verdict
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One mode compared in full: what the Jacobian is by the mode, and by differences. All shapes (m, n).
+
+    Attributes:
+        mode: ``reverse`` or ``forward``.
+        analytical: the Jacobian by that mode.
+        numeric: the estimates.
+        bar: bounds on their errors.
+        status: a ``Status`` for each entry.
+        unexplored: inputs that were left half looked at because so many others are wrong.
+    """
+
+    mode: str
+    analytical: Array
+    numeric: Array
+    bar: Array
+    status: Codes
+    unexplored: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the worst entry."""
+        return Status(int(self.status.max(initial=0))).verdict
+
+    @property
+    def sharpness(self) -> float:
+        """The largest relative error that an entry called ok might still have."""
+        size = np.maximum(np.abs(self.analytical), np.abs(self.numeric))
+        told = (self.status == Status.OK) & (size > 0)
+        return float(np.max(self.bar / np.where(told, size, 1.0), initial=0.0, where=told))
+
+
+@dataclass(frozen=True)
+class GradReport:
+    """What ``check_grad`` found.
+
+    ``bool(report)`` is whether the gradient may be used: the verdict is ok or nondifferentiable.
+
+    Attributes:
+        verdict: the worst that is said of any entry, or of the function.
+        findings: what is wrong or worth knowing besides the numbers.
+        legs: the comparison in full for each mode that was compared in full.
+        agreeing: modes that were compared with the leg by random products, and agree with it.
+        extra: entries that are not of the Jacobian: products with random cotangents that went wrong.
+        inputs: the leaves that were perturbed.
+        outputs: the leaves that were compared.
+        fixed: the inputs that were held fixed, with the reasons.
+        rules: the constants of the verdict.
+        backend: the adapter's name.
+        evaluations: how often the function was evaluated, derivatives not counted.
+        seconds: wall time of the check.
+        seed: of the random numbers in it.
+    """
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    legs: tuple[Leg, ...]
+    agreeing: tuple[str, ...]
+    extra: tuple[Entry, ...]
+    inputs: tuple[Leaf, ...]
+    outputs: tuple[Leaf, ...]
+    fixed: tuple[str, ...]
+    rules: Rules
+    backend: str
+    evaluations: int
+    seconds: float
+    seed: int
+    reason: str = field(default="")
+
+    def __bool__(self) -> bool:
+        return self.verdict in (Verdict.OK, Verdict.NONDIFFERENTIABLE)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The comparison cut by output and input leaf, for every leg."""
+        return tuple(
+            Block(
+                out.path,
+                leaf.path,
+                leg.mode,
+                *(a[out.slice, leaf.slice] for a in (leg.numeric, leg.analytical, leg.bar, leg.status)),
+            )
+            for leg in self.legs
+            for out in self.outputs
+            if out.attached
+            for leaf in self.inputs
+        )
+
+    @property
+    def worst(self) -> tuple[Entry, ...]:
+        """The entries furthest from agreement, worst first; those that are wrong, if any is."""
+        return tuple(sorted((*self.extra, *self._worst_of_legs()), key=_badness)[:SHOWN])
+
+    def _worst_of_legs(self) -> Iterator[Entry]:
+        for leg in self.legs:
+            excess = np.abs(leg.analytical - leg.numeric) / np.maximum(self._allowed(leg), 1e-300)
+            excess = np.where(np.isfinite(excess), excess, np.inf)
+            rank = leg.status * 1e6 + np.minimum(excess, 1e5)
+            flat = rank.ravel()
+            count = min(SHOWN, flat.size)
+            for k in np.argpartition(-flat, count - 1)[:count] if count else ():
+                yield self._entry(leg, *divmod(int(k), leg.status.shape[1]))
+
+    def _allowed(self, leg: Leg) -> Array:
+        size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
+        return np.asarray(self.rules.rtol * size + self.rules.atol + leg.bar)
+
+    def _entry(self, leg: Leg, i: int, j: int) -> Entry:
+        a, e, bar = (float(part[i, j]) for part in (leg.analytical, leg.numeric, leg.bar))
+        allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
+        status = Status(int(leg.status[i, j]))
+        return Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
+
+    def count(self, status: Status) -> int:
+        """How many entries have that status, over all legs."""
+        return sum(int(np.count_nonzero(leg.status == status)) for leg in self.legs)
+
+    @property
+    def sharpness(self) -> float:
+        """The largest relative error that an entry called ok might still have."""
+        return max((leg.sharpness for leg in self.legs), default=0.0)
+
+    def __str__(self) -> str:
+        from multigrad._text import as_text
+
+        return as_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of the report but the matrices, as values that ``json.dumps`` takes."""
+        return {
+            "verdict": str(self.verdict),
+            "backend": self.backend,
+            "reason": self.reason,
+            "sharpness": self.sharpness,
+            "rtol": self.rules.rtol,
+            "atol": self.rules.atol,
+            "counts": {status.name.lower(): self.count(status) for status in Status},
+            "modes": {leg.mode: str(leg.verdict) for leg in self.legs} | {mode: "agrees" for mode in self.agreeing},
+            "findings": [
+                {"kind": f.kind, "severity": f.severity, "where": f.where, "evidence": f.evidence, "remedy": f.remedy}
+                for f in self.findings
+            ],
+            "worst": [
+                {
+                    "output": e.output,
+                    "input": e.input,
+                    "mode": e.mode,
+                    "analytical": _number(e.analytical),
+                    "numeric": _number(e.numeric),
+                    "bar": _number(e.bar),
+                    "status": e.status.name.lower(),
+                }
+                for e in self.worst
+            ],
+            "inputs": [_leaf(leaf) for leaf in self.inputs],
+            "outputs": [_leaf(leaf) for leaf in self.outputs],
+            "fixed": list(self.fixed),
+            "evaluations": self.evaluations,
+            "seconds": self.seconds,
+            "seed": self.seed,
+        }
+
+
+def _badness(entry: Entry) -> tuple[int, float]:
+    excess = entry.error / max(entry.tolerance + entry.bar, 1e-300)
+    return (-int(entry.status), -(excess if np.isfinite(excess) else np.inf))
+
+
+def _place(leaves: Sequence[Leaf], k: int) -> str:
+    return next(leaf.place(k) for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
+
+
+def _number(value: float) -> float | str:
+    """JSON has no NaN or infinity."""
+    return value if np.isfinite(value) else str(value)
+
+
+def _leaf(leaf: Leaf) -> dict[str, Any]:
+    return {"path": leaf.path, "shape": list(leaf.shape), "dtype": leaf.dtype}

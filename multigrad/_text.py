@@ -1,0 +1,95 @@
+"""The report as text: verdict first, then the entries that matter, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multigrad._verdict import Status, Verdict
+
+if TYPE_CHECKING:
+    from multigrad._report import Entry, GradReport
+
+MEANING = {
+    Verdict.OK: "the gradient is right",
+    Verdict.MISMATCH: "the gradient is wrong",
+    Verdict.NONDIFFERENTIABLE: "a kink or jump at this point; the gradient is a legal choice there",
+    Verdict.INCONCLUSIVE: "it cannot be told whether the gradient is right",
+}
+
+
+def as_text(report: GradReport) -> str:
+    """Render a report as a few lines that people can read."""
+    lines = [f"{report.verdict}: {_headline(report)}"]
+    if report.reason:
+        lines.append(f"  reason: {report.reason}")
+    wanted = _wanted(report)
+    if wanted:
+        lines += ["", *_table(wanted)]
+    lines += ["", *_counts(report)] if wanted else _counts(report)
+    lines += [f"  {finding.severity}: {finding}" for finding in report.findings]
+    lines.append(_footer(report))
+    return "\n".join(lines)
+
+
+def _headline(report: GradReport) -> str:
+    if report.verdict is Verdict.OK and report.sharpness > 0:
+        return f"{MEANING[report.verdict]}, to {report.sharpness:.1g}"
+    return MEANING[report.verdict]
+
+
+def _wanted(report: GradReport) -> list[Entry]:
+    """The entries to show: of those that decided the verdict."""
+    if report.verdict is Verdict.OK:
+        return []
+    return [e for e in report.worst if e.status.verdict is report.verdict]
+
+
+def _table(entries: list[Entry]) -> list[str]:
+    rows = [("output", "input", "mode", "analytical", "numerical", "±")]
+    rows += [
+        (e.output, e.input, e.mode, f"{e.analytical:.9g}", f"{e.numeric:.9g}", f"{e.bar:.1g}") for e in entries
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    left = 3  # names are aligned left, numbers right
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(w) if i < left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _counts(report: GradReport) -> list[str]:
+    total = sum(leg.status.size for leg in report.legs)
+    parts = [
+        f"{report.count(status)} {words}"
+        for status, words in (
+            (Status.MISMATCH, "wrong"),
+            (Status.INCONCLUSIVE, "not told"),
+            (Status.NONDIFFERENTIABLE, "at kinks"),
+            (Status.UNRESOLVED, "too small to resolve"),
+        )
+        if report.count(status)
+    ]
+    lines = [f"  {total} entries" + (": " + ", ".join(parts) if parts else "")]
+    unexplored = sum(leg.unexplored for leg in report.legs)
+    if unexplored:
+        lines.append(f"  {unexplored} more inputs look wrong as well and were not followed up")
+    modes = [f"{leg.mode} {leg.verdict}" for leg in report.legs] + [f"{mode} agrees" for mode in report.agreeing]
+    if modes:
+        lines.append("  modes: " + ", ".join(modes))
+    if report.fixed:
+        lines.append("  held fixed: " + ", ".join(report.fixed))
+    if report.verdict is not Verdict.OK:
+        lines.append(
+            f"  an entry is wrong where |analytical - numerical| > rtol * max(|analytical|, |numerical|) + 2 bars; "
+            f"rtol = {report.rules.rtol:g}" + (f", atol = {report.rules.atol:g}" if report.rules.atol else "")
+        )
+    return lines
+
+
+def _footer(report: GradReport) -> str:
+    return (
+        f"  {report.backend}, {report.evaluations} evaluations, {report.seconds:.3g} s, seed {report.seed}"
+    )

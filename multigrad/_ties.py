@@ -1,0 +1,69 @@
+"""Ties: whether the entries of a row that are each legal at a kink are legal together.
+
+At x = y both partial derivatives of max(x, y) may be anything in [0, 1], but (1, 1) is no gradient of it: along
+v = (1, 1) the slope is 1 on every side. A gradient is a convex combination of limits of gradients at points nearby
+(Clarke), so its product with v lies between the smallest and the largest slope along v around x.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multigrad._directions import Index, scale_of
+from multigrad._numerical import Entries, Numerical
+from multigrad._verdict import Status
+from multigrad.backends import Array
+
+# The pieces that meet at a tie are found by sampling: with few inputs tied, this many points find all of them.
+TIED_AT_MOST = 4
+NEIGHBOURS = 32
+PROBES = 4
+AWAY, STEP = 1e-4, 1e-7
+
+
+def check_ties(numerical: Numerical, found: Entries) -> None:
+    """Call a row's tied entries a mismatch where their sum along some oblique direction is no slope of f.
+
+    ``found`` is the comparison along unit vectors, in their order; its statuses are changed in place.
+    """
+    tied = found.status == Status.NONDIFFERENTIABLE
+    count = tied.sum(axis=0)
+    rows = np.flatnonzero((count >= 2) & (count <= TIED_AT_MOST) & np.isfinite(found.analytical).all(axis=0))
+    if not len(rows):
+        return
+    with np.errstate(all="ignore"):
+        x, scale, rng = numerical.x, scale_of(numerical.x), numerical.rng
+        columns = np.flatnonzero(tied[:, rows].any(axis=1))
+        probes = _probes(len(columns), rng)
+        slopes = _slopes(numerical, columns, probes, rows, rng)
+        gradient = found.analytical[np.ix_(columns, rows)] / found.directions.weights[columns, None]
+        claimed = (probes * scale[columns]) @ gradient
+        margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
+        low, high = np.nanmin(slopes, axis=1), np.nanmax(slopes, axis=1)
+        illegal = ((claimed < low - margin) | (claimed > high + margin)).any(axis=0)
+    for row in rows[illegal]:
+        found.status[tied[:, row], row] = Status.MISMATCH
+
+
+def _probes(k: int, rng: np.random.Generator) -> Array:
+    """Directions over the tied inputs, shape (PROBES, k); the first moves them all the same way."""
+    signs = rng.choice([-1.0, 1.0], (PROBES, k))
+    signs[0] = 1.0
+    return signs * rng.uniform(0.7, 1.0, (PROBES, k))
+
+
+def _slopes(numerical: Numerical, columns: Index, probes: Array, rows: Index, rng: np.random.Generator) -> Array:
+    """Slopes of f along the probes at points around x and on both sides of x, shape (PROBES, points, rows)."""
+    x, scale = numerical.x, scale_of(numerical.x)
+    around = np.where(np.isfinite(x), rng.uniform(-1.0, 1.0, (NEIGHBOURS, x.size)) * AWAY * scale, 0.0)
+    along = np.zeros((PROBES, x.size))
+    along[:, columns] = probes * scale[columns]
+    near = x + around + STEP * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
+    here = x + AWAY * along[:, None, :] * np.array([-1.0, 1.0])[None, :, None]
+    values = numerical.f(np.concatenate([near.reshape(-1, x.size), here.reshape(-1, x.size)]))[:, rows]
+    pairs, ends = np.split(values, [PROBES * 2 * NEIGHBOURS])
+    low, high = np.moveaxis(pairs.reshape(PROBES, 2, NEIGHBOURS, -1), 1, 0)
+    back, forth = np.moveaxis(ends.reshape(PROBES, 2, -1), 1, 0)
+    start = numerical.here[rows]
+    sides = np.stack([(start - back) / AWAY, (forth - start) / AWAY], axis=1)
+    return np.concatenate([(high - low) / STEP, sides], axis=1)

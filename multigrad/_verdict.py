@@ -1,0 +1,170 @@
+"""Verdicts: what is said of an entry, of a block and of a whole check."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from multigrad._estimate import Estimate
+from multigrad._kinks import Kinks
+from multigrad.backends import Array
+
+Codes = npt.NDArray[np.int8]
+
+# Below this a double loses bits of its own.
+DENORMAL = 1e-290
+
+
+class Verdict(enum.StrEnum):
+    """The answer of a check, from best to worst."""
+
+    OK = "ok"
+    NONDIFFERENTIABLE = "nondifferentiable"
+    INCONCLUSIVE = "inconclusive"
+    MISMATCH = "mismatch"
+
+    @property
+    def severity(self) -> int:
+        """Rank: the worst verdict of the parts is the verdict of the whole."""
+        return list(Verdict).index(self)
+
+
+class Status(enum.IntEnum):
+    """What is said of one entry. The order is that of severity."""
+
+    OK = 0
+    UNRESOLVED = 1  # too small to be told from zero; neither passes nor fails
+    NONDIFFERENTIABLE = 2
+    INCONCLUSIVE = 3
+    MISMATCH = 4
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of a check whose worst entry this is."""
+        return Verdict.OK if self <= Status.UNRESOLVED else Verdict[self.name]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The constants of the verdict.
+
+    Attributes:
+        rtol: relative tolerance. There is no absolute one unless asked for: it hides all gradients below it.
+        atol: absolute tolerance.
+        eps: unit roundoff of f's arithmetic.
+        resolution: an entry must be resolved at least to this relative error to be called ok.
+    """
+
+    rtol: float
+    atol: float
+    eps: float
+    resolution: float
+
+    @classmethod
+    def for_eps(cls, eps: float, rtol: float | None, atol: float) -> Rules:
+        """Return the rules for arithmetic of unit roundoff ``eps``: 1e-7 and 1e-3 in float64."""
+        if eps < 1e-12:
+            return cls(1e-7 if rtol is None else rtol, atol, eps, 1e-3)
+        return cls(max(1e-4, 8 * eps) if rtol is None else rtol, atol, eps, min(0.5, max(2e-2, 64 * eps)))
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the entries of a block are judged against besides their estimate; arrays broadcast to (C, m).
+
+    Attributes:
+        scale: the size of what the row holds: its largest entry, or value over step.
+        dust: rounding that the analytical side may carry in entries that should be 0.
+        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries.
+    """
+
+    scale: Array
+    dust: Array
+    noise: Array
+
+    @property
+    def negligible(self) -> Array:
+        """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
+        return np.asarray(np.maximum(1e-12, 64 * self.noise) * self.scale)
+
+    @property
+    def nothing(self) -> Array:
+        """A bar as small as this around 0 says that an entry is 0."""
+        return np.asarray(np.maximum(1e-9, 64 * self.noise) * self.scale)
+
+
+def tolerance(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Array:
+    """What the two sides may differ by, besides the bar."""
+    size = np.maximum(np.abs(analytical), np.abs(estimate.value))
+    return rules.rtol * size + rules.atol + 16 * rules.eps * np.abs(analytical) + 4 * context.noise * context.scale
+
+
+def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Codes:
+    """Give every entry its status, taking f for smooth; all shapes (C, m)."""
+    value, bar = estimate.value, estimate.bar
+    size = np.maximum(np.abs(analytical), np.abs(value))
+    difference = np.abs(analytical - value)
+    tol = tolerance(analytical, estimate, context, rules)
+    no_value = np.abs(value) <= bar
+    agrees = difference <= tol + bar
+    status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
+    status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
+    status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
+    status[agrees & (np.abs(analytical) <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
+    status[(np.abs(analytical) <= context.dust) & no_value & (bar <= context.nothing)] = Status.UNRESOLVED
+    status[(analytical == 0) & no_value & (bar <= context.nothing)] = Status.OK
+    status[(size < DENORMAL) & ((bar < DENORMAL) | no_value)] = Status.OK
+    status[~np.isfinite(analytical)] = Status.INCONCLUSIVE
+    status[~np.isfinite(analytical) & np.isfinite(bar)] = Status.MISMATCH
+    return status
+
+
+def sharp(status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> npt.NDArray[np.bool_]:
+    """Whether the short ladder has said enough of an entry; it can only accept, never accuse."""
+    size = np.maximum(np.abs(analytical), np.abs(estimate.value))
+    tol = tolerance(analytical, estimate, context, rules)
+    resolved = (status == Status.OK) & (estimate.bar <= np.maximum(tol, 1e-6 * size))
+    zero = (status == Status.OK) & (analytical == 0) & (estimate.bar <= context.nothing)
+    dust = (status == Status.UNRESOLVED) & (np.abs(analytical) <= context.dust)
+    return np.asarray(resolved | zero | dust)
+
+
+def admit_kinks(status: Codes, analytical: Array, kinks: Kinks) -> Codes:
+    """Overrule the statuses where f has no derivative."""
+    legal = kinks.allow(analytical)
+    status = status.copy()
+    status[(kinks.kink | kinks.singular) & legal] = Status.NONDIFFERENTIABLE
+    status[(kinks.kink | kinks.singular) & ~legal] = Status.MISMATCH
+    return status
+
+
+def admit_cone_tips(status: Codes, analytical: Array, broken: npt.NDArray[np.bool_]) -> None:
+    """Take NaN for an answer where f has a kink along every input that it depends on, as norm(x) has at 0.
+
+    The gradient is undefined there, and NaN says so; at the edge of a single ramp it is a wrong choice. In place.
+    """
+    undefined = np.isnan(analytical) & broken
+    settled = undefined | (analytical == 0)
+    tip = settled.all(axis=0) & (undefined.sum(axis=0) >= 2)
+    status[undefined & tip] = Status.NONDIFFERENTIABLE
+
+
+def spare_scale_conflicts(
+    status: Codes, analytical: Array, estimate: Estimate, column: Array, column_noise: Array, rules: Rules
+) -> Codes:
+    """Take back a mismatch where three consecutive other steps support the analytical value.
+
+    A function that is quantised, noisy in a way that was not measured, or has a kink very near, has one slope on
+    one scale and another on the next; which of them is meant cannot be told. ``column`` is the once extrapolated
+    one, shape (K - 1, C, m).
+    """
+    spread = np.abs(np.diff(column, axis=0)) + column_noise[1:]
+    fits = np.abs(column[1:] - analytical) <= rules.rtol * np.abs(analytical) + spread
+    informative = spread <= rules.resolution * np.abs(analytical)
+    excludes = np.abs(column[1:] - estimate.value) > spread + 2 * estimate.bar
+    support = fits & informative & excludes
+    conflict = (support[2:] & support[1:-1] & support[:-2]).any(axis=0)
+    return np.where((status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status)

@@ -1,0 +1,103 @@
+"""Who may import whom: read from the source, and proved in fresh interpreters."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import multigrad
+
+CORE = Path(multigrad.__file__).parent
+ADAPTERS = Path(__file__).parent.parent / "backends"
+FRAMEWORKS = {"jax", "jaxlib", "torch"}
+HEAVY = FRAMEWORKS | {"rich", "scipy"}
+
+FLOORS = (  # from the top: an import only ever points down
+    {"__init__"},
+    {"_gradcheck", "_consistency"},
+    {"_check"},
+    {"_report"},
+    {"_purity", "_directions", "_numerical", "_verdict", "_diagnose", "backends"},
+    {"_noise", "_ladder", "_estimate", "_kinks", "_structure", "_probe", "_findings", "errors"},
+)
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports when it runs: not those for type checkers alone."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (
+                [f"multigrad.{a.name}" for a in node.names] if node.module == "multigrad" else [str(node.module)]
+            )
+
+
+def imported_after(statement: str) -> set[str]:
+    """The top-level packages in a fresh interpreter after ``statement``."""
+    code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in json.loads(run.stdout)}
+
+
+@pytest.mark.parametrize("path", modules(CORE), ids=lambda p: p.stem)
+def test_the_core_names_no_framework_and_no_adapter(path: Path) -> None:
+    roots = {name.partition(".")[0] for name in imports(path)}
+    assert not roots & FRAMEWORKS
+    assert not {root for root in roots if root.startswith("multigrad_")}
+
+
+def floor(module: str) -> int:
+    (number,) = (i for i, names in enumerate(FLOORS) if module in names)
+    return number
+
+
+@pytest.mark.parametrize("path", modules(CORE), ids=lambda p: p.stem)
+def test_imports_point_down(path: Path) -> None:
+    here = floor(path.stem)
+    for name in imports(path):
+        package, _, module = name.partition(".")
+        if package == "multigrad" and module:
+            assert floor(module.partition(".")[0]) >= here, f"{path.stem} imports {module}, which stands above it"
+
+
+@pytest.mark.parametrize("path", modules(ADAPTERS), ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_an_adapter_names_no_other_framework(path: Path) -> None:
+    own = path.relative_to(ADAPTERS).parts[0].removeprefix("multigrad_")
+    roots = {name.partition(".")[0] for name in imports(path)}
+    assert not roots & FRAMEWORKS - {own, f"{own}lib"}
+    assert not {root for root in roots if root.startswith("multigrad_")} - {f"multigrad_{own}"}
+
+
+def test_importing_multigrad_imports_no_framework() -> None:
+    imported = imported_after("import multigrad")
+    assert "multigrad" in imported
+    assert not imported & HEAVY
+
+
+@pytest.mark.parametrize("own", ["jax", "numpy", "torch"])
+def test_an_adapter_imports_no_other_framework(own: str) -> None:
+    pytest.importorskip(own)
+    imported = imported_after(f"from multigrad.backends import get_backend; get_backend({own!r})")
+    assert f"multigrad_{own}" in imported
+    assert not imported & {"jax", "torch"} - {own}
+
+
+def test_telling_the_backend_imports_no_other_framework() -> None:
+    imported = imported_after("import numpy, multigrad.backends as b; b.backend_of([numpy.ones(1)])")
+    assert not imported & {"jax", "torch"}
