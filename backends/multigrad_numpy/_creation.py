@@ -126,6 +126,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {function: _convert(function) for func
     np.result_type: _about_dtype(np.result_type),
     np.can_cast: _about_dtype(np.can_cast),
     np.common_type: _about_dtype(np.common_type),
+    np.isscalar: lambda cls, element: not issubclass(type(element), DuckArray) or element._scalar,
     np.shares_memory: _shares_memory,
     np.may_share_memory: _shares_memory,
 }

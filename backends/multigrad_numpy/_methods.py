@@ -12,12 +12,11 @@ from multigrad_numpy._refusal import refusal
 
 # Methods that are the function of the same name with the array as its first argument.
 _FUNCTIONS = (
-    "all any argmax argmin argpartition argsort choose clip compress cumprod cumsum diagonal dot max mean min "
+    "all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min "
     "nonzero prod ptp put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
 ).split()
 _REFUSED = (
-    "byteswap ctypes data dump dumps getfield newbyteorder resize setfield setflags strides tobytes tofile "
-    "__array_interface__ __array_struct__ __dlpack__"
+    "byteswap ctypes data dump dumps getfield newbyteorder resize setfield setflags strides tobytes tofile"
 ).split()
 
 
@@ -140,6 +139,9 @@ class Methods:
         return np.conjugate(self, *args, **kwargs)
 
     conjugate = conj
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        return np.compress(condition, self, axis, out)  # type: ignore[call-overload]
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         self[...] = np.sort(self, axis=axis)  # type: ignore[index, call-overload]

@@ -36,7 +36,7 @@ class FunctionProxy:
 
     def __init__(self, kind: type[DuckArray], function: Callable[..., Any]) -> None:
         self._kind = kind
-        self._function = function
+        self._function = function = _public(function)
         if not isinstance(function, np.ufunc):
             update_wrapper(self, function, updated=())
 
@@ -55,6 +55,12 @@ class FunctionProxy:
 
     def __repr__(self) -> str:
         return repr(self._function)
+
+
+def _public(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's public function for the C function behind it, which NumPy's own code calls."""
+    public = getattr(np, getattr(function, "__name__", ""), None)
+    return public if getattr(public, "_implementation", None) is function else function  # type: ignore[return-value]
 
 
 class _UfuncMethod:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -108,3 +109,37 @@ def _eigvals(a: Any) -> Any:
     a = _array(a)
     values = Lifted(np.linalg.eigvals, jnp.linalg.eigvals)(a)
     return values.real if np.isrealobj(np.linalg.eigvals(numbers(a))) else values
+
+
+@jax.custom_jvp
+def _eig_up_to_scale(a: Any) -> Any:
+    values, vectors = np.linalg.eig(TracedArray.concrete(a, "np.linalg.eig"))
+    return jnp.asarray(values).astype(complex), jnp.asarray(vectors).astype(complex)
+
+
+@_eig_up_to_scale.defjvp
+def _eig_jvp(primals: Any, tangents: Any) -> Any:
+    values, vectors = _eig_up_to_scale(*primals)
+    rotated = jnp.linalg.solve(vectors, tangents[0].astype(complex) @ vectors)
+    gaps = values[..., None, :] - values[..., :, None]
+    own = jnp.eye(values.shape[-1], dtype=bool)
+    mixing = jnp.where(own, 0, rotated / jnp.where(own, 1, gaps))
+    return (values, vectors), (jnp.diagonal(rotated, axis1=-2, axis2=-1), vectors @ mixing)
+
+
+@rule_for(np.linalg.eig)
+def _eig(a: Any) -> Any:
+    plain = np.linalg.eig(numbers(_array(a)))
+    values, vectors = Lifted(np.linalg.eig, _eig_up_to_scale)(_array(a))
+    # LAPACK scales the vectors to length 1, with the largest component real.
+    largest = np.argmax(np.abs(plain[1]), -2)[..., None, :]
+    lead = np.take_along_axis(vectors, largest, -2)
+    sign = np.sign(np.take_along_axis(plain[1], largest, -2).real)
+    vectors = vectors * (np.conj(lead) / np.abs(lead) * sign) / np.sqrt(np.sum(np.abs(vectors) ** 2, -2, keepdims=True))
+    if plain[0].dtype.kind != "c":
+        values, vectors = values.real, vectors.real
+    return np.linalg._linalg.EigResult(values, vectors)
+
+
+# NumPy's own code for the condition number calls the inverse behind np.linalg.inv.
+TABLE[np.linalg._umath_linalg.inv] = lambda a, **kwargs: np.linalg.inv(a)

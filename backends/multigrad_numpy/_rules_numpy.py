@@ -90,10 +90,6 @@ def numbers(array: Any) -> Any:
     return _numbers(array, "this")
 
 
-def _complex_abs(value: Any) -> Any:
-    return jnp.abs(value)
-
-
 def _enter_same_names() -> None:
     for space, ours in ((np, jnp), (np.linalg, jnp.linalg), (np.fft, jnp.fft)):
         for name in dir(space):
@@ -103,8 +99,7 @@ def _enter_same_names() -> None:
             if name in _NOT_JAX and space is np or function in TABLE:
                 continue
             if isinstance(function, np.ufunc) and function.signature is None:
-                inside = 1.5 if function is np.arccosh else 0.5
-                TABLE[function] = Elementwise(function, same, _SINGULAR.get(function), inside)
+                TABLE[function] = Elementwise(function, same, _SINGULAR.get(function))
             else:
                 TABLE[function] = Lifted(function, same)
 
@@ -131,8 +126,15 @@ _array = TracedArray.asarray
 @rule_for(np.sign)
 def _sign(x: Any, **kwargs: Any) -> Any:
     if _array(x).dtype.kind == "c":
-        return Elementwise(np.sign, jnp.sign, lambda a: a == 0)(x, **kwargs)
+        return Elementwise(np.sign, lambda z: z / jnp.abs(z), lambda a: a == 0)(x, **kwargs)
     return steps(np.sign)(x, **kwargs)
+
+
+@rule_for(np.arccosh)
+def _arccosh(x: Any, **kwargs: Any) -> Any:
+    if _array(x).dtype.kind == "c":  # the branches of jnp.arccosh and of its derivative differ
+        return Elementwise(np.arccosh, lambda z: jnp.log(z + jnp.sqrt(z + 1) * jnp.sqrt(z - 1)))(x, **kwargs)
+    return Elementwise(np.arccosh, jnp.arccosh, _SINGULAR[np.arccosh], inside=1.5)(x, **kwargs)
 
 
 @rule_for(np.heaviside)
@@ -211,7 +213,7 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", orde
 
 @rule_for(np.sort_complex)
 def _sort_complex(a: Any) -> Any:
-    return np.sort(np.asarray(a) + 0j if _array(a).dtype.kind != "c" else a)
+    return np.sort(_array(a).astype(complex, copy=False))
 
 
 @rule_for(np.unique)
@@ -356,21 +358,96 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     arr, values = _array(arr), _array(values)
     if axis is None:
         arr, axis = np.ravel(arr), 0  # type: ignore[call-overload]
-    counting = np.arange(arr.shape[axis])
-    mixed = np.insert(counting, obj, -1)
+    several = np.ndim(obj) == 0 and not isinstance(obj, slice) and values.ndim == arr.ndim
+    marks = np.full(values.shape[0 if arr.ndim == 1 else axis] if several else 1, -1)
+    mixed = np.insert(np.arange(arr.shape[axis]), obj, marks if several else -1)
     kept, new = np.flatnonzero(mixed >= 0), np.flatnonzero(mixed < 0)
     out = TracedArray.plain(np.zeros([len(mixed) if i == axis % arr.ndim else n for i, n in enumerate(arr.shape)], arr.dtype))
     front = np.moveaxis(out, axis, 0)
     front[kept] = np.moveaxis(arr, axis, 0)
-    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # NumPy lets the values' first axis be the axis of insertion
-        shape = (1,) * (arr.ndim - values.ndim) + values.shape
-        values = np.moveaxis(np.reshape(values, shape), 0, axis) if values.ndim else values
+    if np.ndim(obj) == 0 and not isinstance(obj, slice):  # then the values' first axis is the axis of insertion
+        values = np.reshape(values, (1,) * (arr.ndim - values.ndim) + values.shape)  # type: ignore[call-overload]
+        values = np.moveaxis(values, 0, axis) if arr.ndim > 1 else values
     else:
         order = np.argsort(np.argsort(np.atleast_1d(np.arange(arr.shape[axis] + 1)[obj]), kind="stable"), kind="stable")
         new = new[order]
     spread = np.broadcast_to(values, [len(new) if i == axis % arr.ndim else n for i, n in enumerate(arr.shape)])
     front[new] = np.moveaxis(spread, axis, 0)
     return out
+
+
+@rule_for(np.meshgrid)
+def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    arrays = [np.ravel(_array(x)) for x in xi]  # type: ignore[call-overload]
+    places = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        places[0], places[1] = 1, 0
+    open_grid = [np.reshape(a, [-1 if i == k else 1 for i in range(len(arrays))]) for a, k in zip(arrays, places, strict=True)]
+    return tuple(open_grid) if sparse else tuple(a.copy() for a in np.broadcast_arrays(*open_grid))
+
+
+def _quantile_weights(n: int, q: Any, method: str, weights: Any = None) -> Any:
+    """The weights that NumPy gives to the n order statistics: (number of q, n).
+
+    Of steps 0, .., 0, 1, .., 1, which are in order already, the quantile is the sum of the weights from the step on.
+    """
+    given = {} if weights is None else {"weights": np.broadcast_to(weights[:, None], (n, n))}
+    steps = np.tril(np.ones((n, n)))
+    sums = np.atleast_2d(np.quantile(steps, q, axis=0, method=method, **given))  # type: ignore[call-overload]
+    return sums - np.append(sums[:, 1:], np.zeros((len(sums), 1)), 1)
+
+
+def _quantile_line(line: Any, q: Any, method: str, weights: Any = None) -> Any:
+    order = np.argsort(numbers(line), kind="stable")
+    share = _quantile_weights(len(order), q, method, None if weights is None else weights[order])
+    used = np.flatnonzero(share.any(0))
+    return share[:, used] @ line[order[used]]
+
+
+@rule_for(np.quantile)
+def _quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+              keepdims: bool = False, *, weights: Any = None, skip_nan: bool = False) -> Any:  # fmt: skip
+    a, q = _array(a), np.asarray(numbers(_array(q)))
+    axes = sorted(i % a.ndim for i in (range(a.ndim) if axis is None else np.atleast_1d(axis)))
+    rest = [i for i in range(a.ndim) if i not in axes]
+    lines = np.reshape(np.transpose(a, rest + axes), (-1, math.prod(a.shape[i] for i in axes)))
+    w = None if weights is None else np.asarray(numbers(_array(weights)))
+    if w is not None and w.ndim not in (0, 1) + (a.ndim,):
+        raise refusal("np.quantile with these weights", "call it for every line")
+    w = None if w is None else w if w.ndim < a.ndim else np.reshape(np.transpose(w, rest + axes), lines.shape)
+    results = []
+    for k, line in enumerate(lines):
+        kept = line[~np.isnan(numbers(line))] if skip_nan else line
+        results.append(_quantile_line(kept, q.ravel(), method, w if w is None or w.ndim == 1 else w[k]))
+    shape = [1 if i in axes else n for i, n in enumerate(a.shape)] if keepdims else [a.shape[i] for i in rest]
+    return store(out, np.reshape(np.stack(results, 1), (*q.shape, *shape))[()])
+
+
+@rule_for(np.percentile)
+def _percentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.quantile(_array(a), np.asarray(numbers(_array(q))) / 100, *args, **kwargs)
+
+
+@rule_for(np.nanquantile)
+def _nanquantile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+    return _quantile(a, q, *args, skip_nan=True, **kwargs)
+
+
+@rule_for(np.nanpercentile)
+def _nanpercentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+    return _nanquantile(a, np.asarray(numbers(_array(q))) / 100, *args, **kwargs)
+
+
+@rule_for(np.nanmedian)
+def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    return _nanquantile(a, 0.5, axis, out, keepdims=bool(keepdims))
+
+
+@rule_for(np.ediff1d)
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    ends = [np.ravel(_array(e)) for e in (to_begin, to_end) if e is not None]  # type: ignore[call-overload]
+    inner = np.diff(np.ravel(_array(ary)))  # type: ignore[call-overload]
+    return np.concatenate((*ends[: to_begin is not None], inner, *ends[to_begin is not None :]))
 
 
 @rule_for(np.append)

@@ -189,9 +189,9 @@ def _live_ducks(tree: Any) -> Any:
 
 
 def _sort_of(parameter: inspect.Parameter) -> str:
-    if parameter.annotation is inspect.Parameter.empty:
-        return "array"
     text = str(parameter.annotation)
+    if parameter.annotation is inspect.Parameter.empty or text == "Any":
+        return "array"
     if "Sequence[" in text and ("Sequence[Array" in text or "Sequence[typing.Union" in text or "Sequence[None" in text):
         return "sequence"
     if "list[ArrayLike]" in text:

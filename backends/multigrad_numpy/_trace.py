@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad.errors import MultigradError
-from multigrad_numpy import _rules_linalg, _rules_numpy  # noqa: F401 - enter the rules
+from multigrad_numpy import _rules_linalg, _rules_numpy, _rules_scipy  # noqa: F401 - enter the rules
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import lower
 from multigrad_numpy._rebind import rebind

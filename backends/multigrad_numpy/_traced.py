@@ -163,7 +163,7 @@ class TracedArray(DuckArray):
         try:
             return rule(*args, **kwargs)
         except (TypeError, NotImplementedError) as error:
-            if _is_ours(error):
+            if _is_ours(error) or type(rule).__module__ == "builtins":
                 raise
             return _own(cls, function, args, kwargs, error)
 
@@ -220,7 +220,8 @@ def _is_ours(error: BaseException) -> bool:
 
 
 def _name(function: Any) -> str:
-    module = getattr(function, "__module__", None) or ("scipy.special" if isinstance(function, np.ufunc) else "")
+    special = isinstance(function, np.ufunc) and function.signature is None
+    module = getattr(function, "__module__", None) or ("scipy.special" if special else "")
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
     module = "numpy" if getattr(np, name, None) is function else module
     return f"{module}.{name}" if module else str(name)
