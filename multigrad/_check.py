@@ -6,16 +6,16 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from multigrad import _purity
 from multigrad._analytical import (
-    cotangent_probes,
+    Reverse,
     defect_or_note,
     forward_jacobian,
-    reverse_jacobian,
+    reverse,
     tangent_probe,
 )
 from multigrad._batches import Batched
@@ -36,9 +36,18 @@ from multigrad.backends import (
     backend_of,
     get_backend,
 )
-from multigrad.errors import Defect, GradientMismatch, InconclusiveCheck, InvalidUse, NonDifferentiableWarning, Unsupported
+from multigrad.errors import (
+    Defect,
+    GradientMismatch,
+    InconclusiveCheck,
+    InvalidUse,
+    NonDifferentiableWarning,
+    Unsupported,
+)
 
 MODES = ("reverse", "forward")
+
+T = TypeVar("T")
 
 
 def check_grad(
@@ -179,8 +188,7 @@ class _Check:
         self.rng = np.random.default_rng(self.seed)
         self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol)
         self.values = Batched(self.f, self.f.repeats.shape[1])
-        here = self.values(self.f.x[None])[0]
-        repeats, jitter = _purity.check_repeats(self.f, here)
+        here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
         self.directions = unit_vectors(self.f.x, self.rng)
@@ -188,22 +196,23 @@ class _Check:
         return self._report()
 
     def _compare_modes(self) -> None:
-        reverse = self._jacobian(reverse_jacobian, "reverse")
-        if reverse is not None:
-            self._compare("reverse", reverse)
-            self._try_cotangents(reverse)
-        if reverse is not None and self._forward_agrees(reverse):
+        backward = self._mode("reverse", lambda f: reverse(f, self.rng))
+        if backward is not None:
+            self.findings += backward.findings
+            self._compare("reverse", backward.jacobian)
+            self._judge_probes(backward)
+        if backward is not None and self._forward_agrees(backward.jacobian):
             self.agreeing.append("forward")
             return
-        forward = self._jacobian(forward_jacobian, "forward")
+        forward = self._mode("forward", forward_jacobian)
         if forward is not None:
             self._compare("forward", forward)
 
-    def _jacobian(self, make: Callable[[FlatFunction], Array], mode: str) -> Array | None:
+    def _mode(self, mode: str, differentiate: Callable[[FlatFunction], T]) -> T | None:
         if mode not in self.modes:
             return None
         try:
-            return make(self.f)
+            return differentiate(self.f)
         except (Defect, Unsupported) as error:
             self.findings.append(defect_or_note(mode, error))
         except Exception as error:
@@ -226,28 +235,23 @@ class _Check:
             Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         )
 
-    def _try_cotangents(self, J: Array) -> None:
-        try:
-            probes, findings = cotangent_probes(self.f, self.rng)
-        except Defect as error:
-            self.findings.append(error.finding)
+    def _judge_probes(self, backward: Reverse) -> None:
+        if self.legs[-1].verdict is Verdict.MISMATCH:
             return
-        self.findings += findings
-        for probe in probes:
-            wrong = probe.disagreement(J, self.rules, self.numerical.relative_noise)
-            if wrong is None or self.legs[-1].verdict is Verdict.MISMATCH:
-                continue
-            entry, finding = probe.accuse(wrong, J, self.f, self.rules)
-            self.extra.append(entry)
-            self.findings.append(finding)
-            return
+        for probe in backward.probes:
+            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise)
+            if wrong is not None:
+                entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
+                self.extra.append(entry)
+                self.findings.append(finding)
+                return
 
     def _forward_agrees(self, J: Array) -> bool:
         if "forward" not in self.modes:
             return False
         try:
             return tangent_probe(self.f, self.rng).agrees(J.T, self.rules.eps)
-        except Exception:  # said when the whole of it is asked for
+        except Exception:  # noqa: BLE001 - said when the whole of it is asked for
             return False
 
     def _report(self) -> GradReport:

@@ -51,7 +51,7 @@ class _Attached:
         """Note the outputs left out that depend on the inputs after all."""
         try:
             moved = self._f((self.x + 1e-3 * np.maximum(np.abs(self.x), 1.0))[None])[0]
-        except Exception:  # outside the domain: nothing can be said
+        except Exception:  # noqa: BLE001 - the user's function, outside its domain: nothing can be said
             return []
         return [
             Finding(
@@ -61,5 +61,6 @@ class _Attached:
                 "expected for saved statistics and the like; otherwise look for detach(), .data or no_grad",
             )
             for leaf in self._f.outputs
-            if not leaf.attached and not np.array_equal(moved[leaf.slice], self._f.repeats[0, leaf.slice], equal_nan=True)
+            if not leaf.attached
+            and not np.array_equal(moved[leaf.slice], self._f.repeats[0, leaf.slice], equal_nan=True)
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +36,15 @@ class Directions:
     def take(self, chosen: Index | slice) -> Directions:
         """Return some of the directions."""
         if isinstance(chosen, slice):
+            if chosen == slice(0, len(self)):
+                return self
             chosen = np.arange(*chosen.indices(len(self)))
         counts = np.diff(self.starts)[chosen]
         starts = np.concatenate([[0], np.cumsum(counts)])
         places = np.repeat(self.starts[chosen] - starts[:-1], counts) + np.arange(starts[-1])
         return Directions(self.n, starts, self.columns[places], self.weights[places])
 
-    @property
+    @cached_property
     def rows(self) -> Index:
         """The direction that each of ``columns`` belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))

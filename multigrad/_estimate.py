@@ -91,7 +91,7 @@ def extrapolate(a: Array, noise: Array, power: float) -> tuple[Array, Array]:
     return a[1:] + (a[1:] - a[:-1]) / w, ((w + 1) * noise[1:] + noise[:-1]) / w
 
 
-def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp: Any) -> Array:
+def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp: Any) -> Any:
     """Bar of each rung of a column of the tableau; infinite where a rung has no neighbours or is contradicted.
 
     ``tail`` is the column whose smaller steps may contradict; ``skip`` is how many rungs more than one a candidate
@@ -111,7 +111,7 @@ def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp:
     )
 
 
-def _uncontradicted(value: Array, bar: Array, tail: Array, tail_noise: Array, xp: Any) -> Array:
+def _uncontradicted(value: Array, bar: Array, tail: Array, tail_noise: Array, xp: Any) -> Any:
     # A rung that is NaN (outside the domain) contradicts nothing.
     against = xp.any(xp.abs(tail - value) > bar + 2 * tail_noise, axis=0)
     return xp.where(against, xp.inf, bar)

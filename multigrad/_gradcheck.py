@@ -11,6 +11,7 @@ from multigrad._analytical import reverse_jacobian
 from multigrad._batches import Batched
 from multigrad._check import as_arguments, choose_backend
 from multigrad._directions import Directions
+from multigrad._kinks import Mask
 from multigrad._ladder import points
 from multigrad._tree import walk
 from multigrad.backends import Array, FlatFunction, Leaf, Options
@@ -90,7 +91,7 @@ def _central_differences(f: FlatFunction, eps: float) -> Array:
     return np.asarray((plus - minus) / (2 * eps)).T
 
 
-def _message(f: FlatFunction, numerical: Array, analytical: Array, close: Array, eps: float) -> str:
+def _message(f: FlatFunction, numerical: Array, analytical: Array, close: Mask, eps: float) -> str:
     i, j = next(
         (i, j)
         for i, out in enumerate(f.outputs)
@@ -101,16 +102,20 @@ def _message(f: FlatFunction, numerical: Array, analytical: Array, close: Array,
     block = (out.slice, leaf.slice)
     with np.printoptions(precision=4, suppress=True, threshold=200):
         matrices = f"numerical:{numerical[block].T}\nanalytical:{analytical[block].T}"
-    parts = [f"Jacobian mismatch for output {i} with respect to input {j},", matrices, *_wrong(f, numerical, analytical, close)]
+    parts = [
+        f"Jacobian mismatch for output {i} with respect to input {j},",
+        matrices,
+        *_wrong(f, numerical, analytical, close),
+    ]
     return "\n".join([*parts, *_likely_cause(f, eps)])
 
 
-def _wrong(f: FlatFunction, numerical: Array, analytical: Array, close: Array) -> list[str]:
+def _wrong(f: FlatFunction, numerical: Array, analytical: Array, close: Mask) -> list[str]:
     rows, columns = np.nonzero(~close)
     lines = [f"{len(rows)} of {close.size} entries are not close:"]
     for r, c in list(zip(rows, columns, strict=True))[:SHOWN]:
         lines.append(
-            f"  d {_place(f.outputs, r)} / d {_place(f.inputs, c)}: "
+            f"  d {_place(f.outputs, int(r))} / d {_place(f.inputs, int(c))}: "
             f"analytical {analytical[r, c]:.6g}, numerical {numerical[r, c]:.6g}"
         )
     return lines + (["  ..."] if len(rows) > SHOWN else [])
@@ -119,17 +124,19 @@ def _wrong(f: FlatFunction, numerical: Array, analytical: Array, close: Array) -
 def _likely_cause(f: FlatFunction, eps: float) -> list[str]:
     low = [leaf.path for leaf in f.inputs if leaf.dtype not in ("float64", "complex128")]
     if low:
-        return [
-            f"{', '.join(low)}: {f.inputs[0].dtype} is too coarse for a step of {eps:g}; this and not the gradient is the "
-            "likely cause. check_grad evaluates such functions in float64."
-        ]
+        cause = (
+            f"{', '.join(low)}: {f.inputs[0].dtype} is too coarse for a step of {eps:g}; this and not the gradient is"
+        )
+        return [f"{cause} the likely cause. check_grad evaluates such functions in float64."]
     rounding = f.eps * float(np.max(np.abs(f.repeats), initial=0.0)) / eps
     largest = float(np.max(np.abs(f.x), initial=0.0))
     if largest * f.eps > 1e-4 * eps or rounding > 1e-5:
-        return [f"The step {eps:g} is lost in the rounding of inputs or values of this size; check_grad chooses it per entry."]
+        return [
+            f"The step {eps:g} is lost in the rounding of inputs or values of this size; check_grad chooses it per entry."
+        ]
     return []
 
 
 def _place(leaves: Any, k: int) -> str:
     found: Leaf = next(leaf for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
-    return found.place(int(k))
+    return found.place(k)

@@ -119,4 +119,4 @@ def _last(mask: Mask) -> npt.NDArray[np.intp]:
 
 
 def _at(values: Array, rung: npt.NDArray[np.intp]) -> Array:
-    return np.take_along_axis(values, np.maximum(rung, 0)[None], axis=0)[0]
+    return np.asarray(np.take_along_axis(values, np.maximum(rung, 0)[None], axis=0)[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Noise:
         return self.sigma / np.where(self.level > 0, self.level, np.inf)
 
 
+@cache
 def spacings(eps: float) -> Array:
     """Distances between the points of a line, relative to the scale of x, largest first.
 
@@ -66,11 +68,11 @@ def measure(values: Array, eps: float) -> Noise:
     """Read the noise off f's values at ``lines``, shape (lines * spacings * POINTS, m)."""
     table = values.reshape(-1, len(spacings(eps)), POINTS, values.shape[-1])
     level = np.max(np.abs(table), axis=(0, 1, 2), initial=0.0, where=np.isfinite(table))
-    step = np.diff(table, axis=2)
+    step = table[:, :, 1:] - table[:, :, :-1]
     flat = np.mean(step == 0, axis=2)
     sigma = np.full(flat.shape, np.inf)
     for order in range(2, max(ORDERS) + 1):
-        step = np.diff(step, axis=2)
+        step = step[:, :, 1:] - step[:, :, :-1]
         if order in ORDERS:
             unit = math.factorial(order) ** 2 / math.factorial(2 * order)
             sigma = np.minimum(sigma, np.sqrt(unit * np.mean(step * step, axis=2)))

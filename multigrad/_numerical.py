@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad import _kinks, _ladder, _noise, _verdict
+from multigrad import _fit, _kinks, _ladder, _noise, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
 from multigrad._estimate import CENTRAL, Estimate, Quotients, estimate, extrapolate, quotients, tail_noise
@@ -81,15 +81,14 @@ class Numerical:
                 block = slice(start, min(start + size, count))
                 sure[block] = self._short(directions.take(block), found, block, context)
             self._long(directions, found, sure, context)
+            self._average(directions, found, context)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
             unperturbed = ~np.isfinite(self.x[directions.columns])
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
 
-    def compare_at(
-        self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
-    ) -> Entries:
+    def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
 
         The bar is how much the difference changes when the step is doubled.
@@ -102,7 +101,9 @@ class Numerical:
             q, _, _ = self._climb(directions, exponents, late_noise=False)
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
-            status = _verdict.judge(analytical, best, self._own(context, slice(None), np.abs(value).max(axis=0)), self.rules)
+            status = _verdict.judge(
+                analytical, best, self._own(context, slice(None), np.abs(value).max(axis=0)), self.rules
+            )
             steady = np.abs(q.forward - q.backward)
             kink = (steady[-1] > 4 * q.forward_noise[-1]) & (steady[-1] > 0.9 * steady[0])
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
@@ -130,7 +131,9 @@ class Numerical:
                 dust[chosen, out.slice] = largest
         dust = 64 * self.rules.eps * np.maximum(dust, values)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
-        return Context(scale, dust, np.zeros(analytical.shape[1]))
+        length = np.sqrt(directions.sums(directions.weights**2))[:, None]
+        row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
+        return Context(scale, row, dust, np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
@@ -163,9 +166,7 @@ class Numerical:
                 found.status[left] = np.where(sure[left], found.status[left], Status.INCONCLUSIVE)
                 return
 
-    def _explore(
-        self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context
-    ) -> None:
+    def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
         q, ratio, _ = self._climb(part, exponents, late_noise=True)
@@ -187,11 +188,30 @@ class Numerical:
         found.value[chosen] = np.where(fresh, best.value, found.value[chosen])
         found.bar[chosen] = np.where(fresh, best.bar, found.bar[chosen])
 
+    def _average(self, directions: Directions, found: Entries, context: Context) -> None:
+        """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
+        close = np.abs(found.analytical - found.value) <= 2 * found.bar
+        hidden = (found.status == Status.INCONCLUSIVE) & close & np.isfinite(found.bar) & ~found.broken
+        chosen = np.flatnonzero(hidden.any(axis=1))
+        if found.unexplored or not 0 < len(chosen) <= _fit.AT_MOST:
+            return
+        size = max(1, BLOCK // max(found.analytical.shape[1], self.x.size, 1))
+        for start in range(0, len(chosen), size):
+            some = chosen[start : start + size]
+            at = _fit.exponents(self.rng)
+            X, up, down = _ladder.points(self.x, directions.take(some), at)
+            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps)
+            own = self._own(context, some, np.zeros(found.analytical.shape[1]))
+            status = _verdict.judge(found.analytical[some], fitted, own, self.rules)
+            better = hidden[some] & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
+            for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
+                kept[some] = np.where(better, new, kept[some])
+
     def _own(self, context: Context, block: Index | slice, largest: Array) -> Context:
         noise = self.noise
         assert noise is not None
         scale = np.maximum(context.scale[block], largest)
-        return Context(scale, context.dust[block], noise.relative + self.rules.eps)
+        return Context(scale, context.row[block], context.dust[block], noise.relative + self.rules.eps)
 
     def _climb(self, directions: Directions, exponents: Array, *, late_noise: bool) -> tuple[Quotients, float, Array]:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""

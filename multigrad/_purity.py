@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from multigrad._findings import Finding
@@ -16,13 +18,22 @@ def place(leaves: tuple[Leaf, ...] | list[Leaf], k: int) -> str:
     return next(leaf.place(k) for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
 
 
-def check_repeats(f: FlatFunction, here: Array) -> tuple[list[Finding], Array]:
+def value_at_x(f: FlatFunction, values: Callable[[Array], Array]) -> tuple[Array, Array | float, list[Finding]]:
     """Compare plain calls at x.
 
     Returns:
-        What was found, and by how much the values move from call to call even though random numbers are the same,
-        shape (m,): noise that every further value has.
+        f(x), shape (m,); by how much values move from call to call even though random numbers are the same, shape
+        (m,): noise that every further value has; and what was found.
     """
+    first, second = f.repeats
+    if np.array_equal(first, second, equal_nan=True):
+        return first, 0.0, []
+    here = values(f.x[None])[0]
+    findings, jitter = _check_repeats(f, here)
+    return here, jitter, findings
+
+
+def _check_repeats(f: FlatFunction, here: Array) -> tuple[list[Finding], Array]:
     first, second = f.repeats
     jitter = np.where(np.isfinite(first), np.abs(here - first), 0.0)
     moved = np.abs(second - first)

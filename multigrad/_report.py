@@ -156,7 +156,10 @@ class GradReport:
                 out.path,
                 leaf.path,
                 leg.mode,
-                *(a[out.slice, leaf.slice] for a in (leg.numeric, leg.analytical, leg.bar, leg.status)),
+                leg.numeric[out.slice, leaf.slice],
+                leg.analytical[out.slice, leaf.slice],
+                leg.bar[out.slice, leaf.slice],
+                leg.status[out.slice, leaf.slice],
             )
             for leg in self.legs
             for out in self.outputs

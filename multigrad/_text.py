@@ -46,9 +46,7 @@ def _wanted(report: GradReport) -> list[Entry]:
 
 def _table(entries: list[Entry]) -> list[str]:
     rows = [("output", "input", "mode", "analytical", "numerical", "±")]
-    rows += [
-        (e.output, e.input, e.mode, f"{e.analytical:.9g}", f"{e.numeric:.9g}", f"{e.bar:.1g}") for e in entries
-    ]
+    rows += [(e.output, e.input, e.mode, f"{e.analytical:.9g}", f"{e.numeric:.9g}", f"{e.bar:.1g}") for e in entries]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     left = 3  # names are aligned left, numbers right
     return [
@@ -90,6 +88,4 @@ def _counts(report: GradReport) -> list[str]:
 
 
 def _footer(report: GradReport) -> str:
-    return (
-        f"  {report.backend}, {report.evaluations} evaluations, {report.seconds:.3g} s, seed {report.seed}"
-    )
+    return f"  {report.backend}, {report.evaluations} evaluations, {report.seconds:.3g} s, seed {report.seed}"

@@ -32,7 +32,7 @@ def check_ties(numerical: Numerical, found: Entries) -> None:
     if not len(rows):
         return
     with np.errstate(all="ignore"):
-        x, scale, rng = numerical.x, scale_of(numerical.x), numerical.rng
+        scale, rng = scale_of(numerical.x), numerical.rng
         columns = np.flatnonzero(tied[:, rows].any(axis=1))
         probes = _probes(len(columns), rng)
         slopes = _slopes(numerical, columns, probes, rows, rng)

@@ -6,18 +6,19 @@ What ``jac(*inputs)`` must return, for an output of shape ``out`` and a checked 
   of the input's own shape. For an output of one entry but shape (1,), (1, 1), ... the shape ``in`` will do as well:
   it has another number of axes, so it can't be mistaken;
 * several checked arguments: a tuple or list with one of these for each; an argument that is a tree: the same tree.
-  A list argument whose items have one shape may get one array, with the item's number as first axis of ``in``;
+  Of a tree with one checked array, that array's derivative alone will do; a list of arrays of one shape may get one
+  array, with the item's number as the first axis of ``in``;
 * several outputs: the outputs' tree, outermost, as ``jax.jacobian`` nests it.
 
-Complex numbers: C -> C takes dF/dz of a holomorphic function; C -> R takes dL/dre + i dL/dim (PyTorch's ``.grad``, the
-conjugate of ``jax.grad``); R -> C takes dF/dx.
+Complex numbers: C -> C takes dF/dz of a holomorphic function; C -> R takes dL/dre + i dL/dim, as PyTorch
+and most optimisers have it, or its conjugate where that is the framework's convention (``jax.grad``); R -> C takes dF/dx.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -36,22 +37,34 @@ class UserJacobian:
         inputs: the arguments' tuple with a ``Leaf`` in every checked place and anything else in the others.
         outputs: the output's tree, likewise.
         findings: where to report.
+        imaginary: the sign of i in the convention for C -> R.
     """
 
-    def __init__(self, call: Callable[[], Any], inputs: tuple[Any, ...], outputs: Any, findings: list[Finding]) -> None:
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        inputs: tuple[Any, ...],
+        outputs: Any,
+        findings: list[Finding],
+        imaginary: Literal[1, -1] = 1,
+    ) -> None:
         self._call = call
         self._inputs = inputs
         self._outputs = outputs
         self._findings = findings
+        self._imaginary = imaginary
 
     @cached_property
     def matrix(self) -> Array:
         """The flat Jacobian, shape (m, n)."""
-        first = flat_jacobian(self._call(), self._inputs, self._outputs)
-        second = flat_jacobian(self._call(), self._inputs, self._outputs)
+        first = self._flat(self._call())
+        second = self._flat(self._call())
         if not np.array_equal(first, second, equal_nan=True):
             self._findings.append(_unsteady(first, second))
         return first
+
+    def _flat(self, result: Any) -> Array:
+        return flat_jacobian(result, self._inputs, self._outputs, self._imaginary)
 
     def vjp(self, U: Array) -> Array:
         """Multiply rows of cotangents with the Jacobian: (k, m) -> (k, n).
@@ -74,30 +87,31 @@ def _unsteady(first: Array, second: Array) -> Finding:
     i, j = differ[0]
     return Finding(
         "nondeterministic_backward",
-        f"two calls of jac at one point differ in {len(differ)} entries, the first {first[i, j]!r} and {second[i, j]!r}",
+        f"two calls of jac at one point differ in {len(differ)} entries, "
+        f"the first {float(first[i, j])!r} and {float(second[i, j])!r}",
         where="jac",
         remedy="fix the random seed inside jac, or remove the state that it keeps",
     )
 
 
-def flat_jacobian(result: Any, inputs: tuple[Any, ...], outputs: Any) -> Array:
-    """Lay out what the user's ``jac`` returned as the flat Jacobian, shape (m, n).
+def flat_jacobian(result: Any, inputs: tuple[Any, ...], outputs: Any, imaginary: Literal[1, -1] = 1) -> Array:
+    """Lay out what the user's ``jac`` returned as the flat Jacobian, shape (m, n); arguments as for ``UserJacobian``.
 
     Raises:
         Defect: ``wrong_shape``; nothing is ever broadcast or transposed.
     """
-    rows = [_row(part, output, inputs) for output, part in _match(result, outputs, "jac", axis=0)]
+    rows = [_row(part, output, inputs, imaginary) for output, part in _match(result, outputs, "jac", axis=0)]
     return np.concatenate(rows, axis=0)
 
 
-def _row(result: Any, output: Leaf, inputs: tuple[Any, ...]) -> Array:
-    checked = [(k, argument) for k, argument in enumerate(inputs) if _has_leaf(argument)]
-    parts = _per_argument(result, len(inputs), [k for k, _ in checked], output)
+def _row(result: Any, output: Leaf, inputs: tuple[Any, ...], imaginary: int) -> Array:
+    checked = [k for k, argument in enumerate(inputs) if _has_leaf(argument)]
+    parts = _per_argument(result, inputs, checked, output)
     axis = len(output.shape)
     blocks = [
-        _block(part, output, leaf)
-        for (k, argument), each in zip(checked, parts, strict=True)
-        for leaf, part in _match(each, argument, f"jac's part for inputs[{k}]", axis)
+        _block(part, output, leaf, imaginary)
+        for k, each in zip(checked, parts, strict=True)
+        for leaf, part in _match(each, inputs[k], f"jac's part for inputs[{k}]", axis)
     ]
     return np.concatenate(blocks, axis=1)
 
@@ -110,13 +124,16 @@ def _has_leaf(template: Any) -> bool:
     return isinstance(template, Leaf) or bool(_branches(template))
 
 
-def _per_argument(result: Any, arguments: int, checked: Sequence[int], output: Leaf) -> Sequence[Any]:
-    if len(checked) == 1 and not (isinstance(result, tuple) and len(result) == 1):
-        return [result]
-    if isinstance(result, (list, tuple)) and len(result) == len(checked):
-        return result
-    if isinstance(result, (list, tuple)) and len(result) == arguments:
+def _per_argument(result: Any, inputs: tuple[Any, ...], checked: Sequence[int], output: Leaf) -> Sequence[Any]:
+    fixed = [k for k in range(len(inputs)) if k not in checked]
+    count = len(result) if isinstance(result, (list, tuple)) else 0
+    if count == len(checked) > 1:
+        return cast("Sequence[Any]", result)
+    if count == len(inputs) > 1 and all(result[k] is None for k in fixed):
         return [result[k] for k in checked]
+    if len(checked) == 1:
+        tuple_of_one = isinstance(result, tuple) and count == 1 and len(children(inputs[checked[0]]) or ()) != 1
+        return result if tuple_of_one else [result]
     names = ", ".join(f"inputs[{k}]" for k in checked)
     raise _wrong(
         f"jac returned {_seen(result)} for {output.path}, expected a tuple of {len(checked)}: one for each of {names}",
@@ -137,24 +154,26 @@ def _match(value: Any, template: Any, path: str, axis: int) -> list[tuple[Leaf, 
 
 def _child(value: Any, template: Any, key: Any, path: str, axis: int) -> Any:
     """Get the part of ``value`` that belongs to one child of ``template``."""
-    count = len(children(template) or ())
+    count, checked = len(children(template) or ()), len(_branches(template))
     if isinstance(template, (list, tuple)):
         if isinstance(value, (list, tuple)) and len(value) == count:
             return value[key]
-        if hasattr(value, "shape") and len(value.shape) > axis and value.shape[axis] == count:
-            return np.take(np.asarray(value), key, axis=axis)
+        if checked == count and getattr(value, "shape", ())[axis : axis + 1] == (count,):
+            return np.take(_dense(value), key, axis=axis)
     elif hasattr(template, "keys") and hasattr(value, "keys") and key in value:
         return value[key]
     elif isinstance(key, str) and hasattr(value, key):
         return getattr(value, key)
+    if checked == 1:
+        return value
     raise _wrong(
-        f"{path} is {_seen(value)}, expected {type(template).__name__} of {count} with the part {key!r}",
+        f"{path} is {_seen(value)}, expected {_name(template)} of {count} with the part {key!r}",
         where=path,
-        remedy="return the same tree as the argument, with a derivative in place of every array",
+        remedy="return the same tree, with a derivative in place of every array",
     )
 
 
-def _block(result: Any, output: Leaf, leaf: Leaf) -> Array:
+def _block(result: Any, output: Leaf, leaf: Leaf, imaginary: int) -> Array:
     value = _as_array(result, output, leaf)
     expected = output.shape + leaf.shape
     one_entry = value.shape == leaf.shape and all(size == 1 for size in output.shape)
@@ -165,24 +184,28 @@ def _block(result: Any, output: Leaf, leaf: Leaf) -> Array:
             where=leaf.path,
             remedy=_remedy(value.shape, output.shape, leaf.shape),
         )
-    return _real_block(value.reshape(expected), output, leaf)
+    return _real_block(value.reshape(expected), output, leaf, imaginary)
 
 
 def _as_array(result: Any, output: Leaf, leaf: Leaf) -> npt.NDArray[Any]:
-    dense = result.toarray() if hasattr(result, "toarray") else result
     try:
-        value = np.asarray(dense)
-        wide = np.result_type(value.dtype, np.float64)
-        return value.astype(np.complex128 if wide.kind == "c" else np.float64)
-    except (TypeError, ValueError) as error:
+        value = _dense(result)
+    except ValueError:  # ragged
+        value = np.empty(0, object)
+    if value.dtype.kind not in "biufc":
         raise _wrong(
-            f"jac returned {_seen(result)} for {leaf.path} and {output.path}, which is no array of numbers: {error}",
+            f"jac returned {_seen(result)} for {leaf.path} and {output.path}, which is no array of numbers",
             where=leaf.path,
             remedy=f"return an array of shape {output.shape + leaf.shape}",
-        ) from error
+        )
+    return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
 
 
-def _real_block(value: npt.NDArray[Any], output: Leaf, leaf: Leaf) -> Array:
+def _dense(value: Any) -> npt.NDArray[Any]:
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+
+
+def _real_block(value: npt.NDArray[Any], output: Leaf, leaf: Leaf, imaginary: int) -> Array:
     """Expand complex numbers to pairs of reals: -> (places of the output, places of the input)."""
     if not (output.complex or leaf.complex) and np.iscomplexobj(value) and np.any(value.imag != 0):
         raise _wrong(
@@ -197,7 +220,7 @@ def _real_block(value: npt.NDArray[Any], output: Leaf, leaf: Leaf) -> Array:
     elif output.complex:
         pairs = np.concatenate([re, im], axis=-2)
     elif leaf.complex:
-        pairs = np.concatenate([re, im], axis=-1)
+        pairs = np.concatenate([re, imaginary * im], axis=-1)
     else:
         pairs = re
     a, b = len(output.shape), len(leaf.shape)
@@ -218,8 +241,12 @@ def _remedy(got: tuple[int, ...], out: tuple[int, ...], in_: tuple[int, ...]) ->
 
 def _seen(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return f"a {type(value).__name__} of {len(value)}"
-    return f"an array of shape {value.shape}" if hasattr(value, "shape") else f"a {type(value).__name__}"
+        return f"{_name(value)} of {len(value)}"
+    return f"an array of shape {value.shape}" if hasattr(value, "shape") else _name(value)
+
+
+def _name(value: Any) -> str:
+    return f"a {type(value).__name__}"
 
 
 def _wrong(evidence: str, where: str, remedy: str) -> Defect:

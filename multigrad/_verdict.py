@@ -76,19 +76,21 @@ class Context:
     """What the entries of a block are judged against besides their estimate; arrays broadcast to (C, m).
 
     Attributes:
-        scale: the size of what the row holds: its largest entry, or value over step.
+        scale: the size of what the row holds, by the scale of the inputs: its largest entry, or the value itself.
+        row: the same, by the unit of the inputs.
         dust: rounding that the analytical side may carry in entries that should be 0.
         noise: of the values of f, relative to their size; the analytical side may lose as much in its entries.
     """
 
     scale: Array
+    row: Array
     dust: Array
     noise: Array
 
     @property
     def negligible(self) -> Array:
         """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
-        return np.asarray(np.maximum(1e-12, 64 * self.noise) * self.scale)
+        return np.asarray(np.maximum(1e-12, 64 * self.noise) * np.maximum(self.scale, self.row))
 
     @property
     def nothing(self) -> Array:
@@ -122,7 +124,9 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     return status
 
 
-def sharp(status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> npt.NDArray[np.bool_]:
+def sharp(
+    status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules
+) -> npt.NDArray[np.bool_]:
     """Whether the short ladder has said enough of an entry; it can only accept, never accuse."""
     size = np.maximum(np.abs(analytical), np.abs(estimate.value))
     tol = tolerance(analytical, estimate, context, rules)
@@ -167,4 +171,6 @@ def spare_scale_conflicts(
     excludes = np.abs(column[1:] - estimate.value) > spread + 2 * estimate.bar
     support = fits & informative & excludes
     conflict = (support[2:] & support[1:-1] & support[:-2]).any(axis=0)
-    return np.where((status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status)
+    return np.where(
+        (status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
@@ -45,17 +45,17 @@ class Leaf:
     start: int
     attached: bool = True
 
-    @property
+    @cached_property
     def complex(self) -> bool:
         """Whether each entry takes two places."""
         return self.dtype.startswith("complex")
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of places that it takes in the flat vector."""
         return math.prod(self.shape) * (2 if self.complex else 1)
 
-    @property
+    @cached_property
     def slice(self) -> slice:
         """Its places in the flat vector."""
         return slice(self.start, self.start + self.size)
@@ -114,7 +114,10 @@ class FlatFunction(Protocol):
     fixed: Sequence[str]
     eps: float
     repeats: Array
-    findings: Sequence[Finding]
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What the adapter has noticed so far."""
 
     def __call__(self, X: Array, /) -> Array:
         """Evaluate f at the rows of X: (b, n) -> (b, m).
@@ -207,15 +210,17 @@ def get_backend(name: str) -> Backend:
 
 
 def backend_of(leaves: Sequence[object]) -> Backend:
-    """Find the adapter that recognises one of the leaves; Python numbers alone go to numpy.
+    """Find the adapter that recognises one of the leaves; NumPy arrays and Python numbers alone go to numpy.
 
-    Looking for a backend imports no framework: a leaf's type names the package that it comes from, and an adapter
-    is loaded only if it is registered under that name, or if no such adapter recognises the leaf.
+    Looking for a backend imports no framework: the bases of a leaf's type name the packages that it comes from. An
+    adapter is loaded if it is registered under such a name; one of another name only if there is a foreign array.
     """
-    roots = {type(leaf).__module__.partition(".")[0] for leaf in leaves}
+    lineage = {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__}
     names = available_backends()
-    likely = [n for n in names if n in roots or f"{n}lib" in roots and n != "numpy"]
-    for name in (*likely, *(n for n in names if n not in likely and n not in ("torch", "jax", "numpy"))):
+    likely = [n for n in names if lineage & {n, f"{n}lib"}]
+    foreign = lineage - {"builtins", "numpy"}
+    others = [n for n in names if foreign and n not in (*likely, "jax", "numpy", "torch")]
+    for name in sorted((*likely, *others), key="numpy".__eq__):  # last: its arrays go along with every framework's
         backend = get_backend(name)
         if any(backend.recognises(leaf) for leaf in leaves):
             return backend

@@ -8,9 +8,8 @@ from zlib import crc32
 
 import numpy as np
 
-from tests.problems.problem import Array
+from tests.derivatives import Blocks
 
-Blocks = list[list[Array]]
 RESOLVABLE = 1e-12  # of the largest entry of the row
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,26 @@ def forget_backends() -> None:
     """Look at the installed distributions anew."""
     backends._registered.cache_clear()
     backends.get_backend.cache_clear()
+
+
+def distribute(site: Path, distribution: str, backend: str, entry: str) -> None:
+    """Put the metadata of a distribution into ``site`` that registers ``entry`` as ``backend``."""
+    info = site / f"{distribution}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[multigrad.backends]\n{backend} = {entry}\n")
+    importlib.invalidate_caches()
+    forget_backends()
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder on the path, in which distributions can be put."""
+    monkeypatch.syspath_prepend(tmp_path)
+    forget_backends()
+    yield tmp_path
+    monkeypatch.undo()
+    forget_backends()
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def _jax(problem: Problem, blocks: Blocks) -> tuple[Function, dict[str, Any]]:
         pulled = iter(bars)
         return tree.map_leaves(lambda x: _jax_cotangent(jax, x, pulled), problem.inputs)
 
-    ruled = jax.custom_vjp(fn)
+    ruled = jax.custom_vjp(lambda *inputs: fn(*inputs))  # not fn itself: default arguments would count as inputs
     ruled.defvjp(lambda *inputs: (fn(*inputs), None), pull_back)
     return ruled, {}
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,29 +8,9 @@ import pytest
 
 from multigrad.backends import Backend, Leaf, accept_options, available_backends, backend_of, get_backend
 from multigrad.errors import BackendUnavailable, DuplicateBackend, InvalidUse, MultigradError, UnknownBackend
-from tests.conftest import forget_backends
+from tests.conftest import distribute, forget_backends
 
 OURS = {"jax", "numpy", "torch"}
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder on the path, in which distributions can be put."""
-    monkeypatch.syspath_prepend(tmp_path)
-    forget_backends()
-    yield tmp_path
-    monkeypatch.undo()
-    forget_backends()
-
-
-def distribute(site: Path, distribution: str, backend: str, entry: str) -> None:
-    """Put the metadata of a distribution into ``site`` that registers ``entry`` as ``backend``."""
-    info = site / f"{distribution}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[multigrad.backends]\n{backend} = {entry}\n")
-    importlib.invalidate_caches()
-    forget_backends()
 
 
 def test_ours_are_registered() -> None:
@@ -112,6 +90,17 @@ def test_torch_and_jax_arrays_are_recognised() -> None:
     assert backend_of([np.ones(1), jnp.ones(1)]).name == "jax"
 
 
+def test_subclasses_of_tensors_are_recognised() -> None:
+    torch = pytest.importorskip("torch")
+    mine = type("Mine", (torch.Tensor,), {})
+    assert backend_of([torch.ones(1).as_subclass(mine)]).name == "torch"
+
+
+def test_numpy_arrays_load_no_stranger(site: Path) -> None:
+    distribute(site, "multigrad-broken", "broken", "no_such_module:Backend")
+    assert backend_of([np.ones(1), 2.0]).name == "numpy"
+
+
 def test_nothing_to_recognise() -> None:
     with pytest.raises(UnknownBackend, match="'numpy'"):
         backend_of(["a string", object()])
@@ -123,6 +112,7 @@ def test_third_party_adapter_is_found_and_recognises(toy_adapter: Path) -> None:
     module = sys.modules["multigrad_toy"]
     assert Path(str(module.__file__)).is_relative_to(toy_adapter)
     assert backend_of([np.ones(2).view(module.ToyArray)]) is backend
+    assert backend_of([np.ones(2), np.ones(2).view(module.ToyArray)]) is backend
 
 
 class _Plain:

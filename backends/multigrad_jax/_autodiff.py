@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from multigrad._findings import Finding
@@ -18,6 +19,7 @@ from multigrad_jax._trees import Arguments, Results, pack, unpack
 from multigrad_jax._work import Work
 
 Leafwise = Callable[..., list[Any]]
+Rowwise = Callable[[Array], Array]
 
 # The eager derivative of an operation takes as long as this many operations.
 DERIVATIVE = 4
@@ -58,27 +60,42 @@ class Autodiff:
         self._work = work
         self._findings = findings
         self._inspected: set[str] = set()
-        self._point = arguments.own(arguments.x)
+
+    @property
+    def _point(self) -> list[Any]:
+        """The input leaves, new ones every time: jitted code may donate them."""
+        return self._arguments.own(self._arguments.x)
 
     def vjp(self, U: Array) -> Array:
         """Reverse mode: (k, m) -> (k, n)."""
-        if self._work and len(U) > 1 and compiling_pays(len(U) * DERIVATIVE, self._work):
-            return self._in_blocks(self._vjp_block, U, np.zeros(U.shape[1]))
-        with translated("reverse"):
-            primals, pull = jax.vjp(self._leafwise, *self._point)
-            self._inspect(primals, "reverse")
-            return np.concatenate([self._pull(pull, primals, u) for u in U])
+        return self._product(U, lambda: self._vjp_block, self._vjp_eager)
 
     def jvp(self, V: Array) -> Array:
         """Forward mode: (k, n) -> (k, m)."""
-        if self._work and len(V) > 1 and compiling_pays(len(V) * DERIVATIVE, self._work):
-            return self._in_blocks(self._jvp_block, V, np.zeros(V.shape[1]))
+        return self._product(V, lambda: self._jvp_block, self._jvp_eager)
+
+    def _product(self, rows: Array, block: Callable[[], Rowwise], eager: Rowwise) -> Array:
+        if self._work and len(rows) > 1 and compiling_pays(len(rows) * DERIVATIVE, self._work):
+            size = block_rows(self._work, self._arguments.x.size, self._plain.size)
+            try:
+                return in_blocks(block(), rows, size, filler=np.zeros(rows.shape[1]))
+            except Exception:  # noqa: BLE001, of any type: rules that can't be vectorised; what is wrong, eager calls tell
+                self._work = None
+        return eager(rows)
+
+    def _vjp_eager(self, U: Array) -> Array:
+        with translated("reverse"):
+            primals, pull = jax.vjp(self._leafwise, *self._point)
+            self._inspect(primals, "reverse")
+            return np.concatenate([np.zeros((0, self._arguments.x.size)), *(self._pull(pull, primals, u) for u in U)])
+
+    def _jvp_eager(self, V: Array) -> Array:
         with translated("forward"):
-            return np.concatenate([self._push(v) for v in V])
+            return np.concatenate([np.zeros((0, self._plain.size)), *(self._push(v) for v in V)])
 
     def _pull(self, pull: Callable[[list[Any]], Sequence[Any]], primals: Sequence[Any], u: Array) -> Array:
         cotangents = unpack(u[None], self._results.leaves, conjugate=True)
-        typed = [c[0].astype(np.asarray(p).dtype) for c, p in zip(cotangents, primals, strict=True)]
+        typed = [jnp.asarray(c[0], jnp.result_type(p)) for c, p in zip(cotangents, primals, strict=True)]
         return self._gradients([np.asarray(g)[None] for g in pull(typed)])
 
     def _push(self, v: Array) -> Array:
@@ -88,7 +105,7 @@ class Autodiff:
         return pack([np.asarray(t)[None] for t in out])
 
     @cached_property
-    def _vjp_block(self) -> Callable[[Array], Array]:
+    def _vjp_block(self) -> Rowwise:
         @jax.jit
         def block(point: list[Any], cotangents: list[Any]) -> tuple[list[Any], Sequence[Any]]:
             primals, pull = jax.vjp(self._leafwise, *point)
@@ -102,7 +119,7 @@ class Autodiff:
         return run
 
     @cached_property
-    def _jvp_block(self) -> Callable[[Array], Array]:
+    def _jvp_block(self) -> Rowwise:
         @jax.jit
         def block(point: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
             primals, out = jax.vmap(lambda t: jax.jvp(self._leafwise, tuple(point), tuple(t)))(tangents)
@@ -114,10 +131,6 @@ class Autodiff:
             return pack(out)
 
         return run
-
-    def _in_blocks(self, run: Callable[[Array], Array], rows: Array, filler: Array) -> Array:
-        assert self._work is not None
-        return in_blocks(run, rows, block_rows(self._work, self._arguments.x.size, self._plain.size), filler)
 
     def _gradients(self, gradients: Sequence[Any]) -> Array:
         for gradient, leaf in zip(gradients, self._arguments.leaves, strict=True):

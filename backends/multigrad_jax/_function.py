@@ -42,7 +42,7 @@ class JaxFunction:
         self._wide = jnp.result_type(float).itemsize == 8 or any(
             leaf.dtype in ("float64", "complex128") for leaf in self.inputs
         )
-        self._looped = 0
+        self._rows = 0  # asked for so far
         with self._precision():
             first = fn(*self._arguments.fill(self._arguments.own(self.x)))
             self._results = Results.of(first)
@@ -59,11 +59,14 @@ class JaxFunction:
             if len(X) == 1:
                 return self._plain(X[0])[None]
             if self._work is None:
-                raise Unsupported(f"JAX can't trace this function: {self._untraceable}") from self._untraceable
-            if not compiling_pays(self._looped + len(X), self._work):
-                self._looped += len(X)
-                return np.stack([self._plain(row) for row in X]) if len(X) else np.zeros((0, self.repeats.shape[1]))
-            return in_blocks(self._block, X, block_rows(self._work, *X.shape[1:], self.repeats.shape[1]), self.x)
+                raise Unsupported(
+                    f"JAX can't trace this function: {_first_line(self._untraceable)}"
+                ) from self._untraceable
+            self._rows += len(X)
+            if compiling_pays(self._rows, self._work):
+                size = block_rows(self._work, self.x.size, self.repeats.shape[1])
+                return in_blocks(self._block, X, size, filler=self.x)
+            return np.stack([self._plain(row) for row in X]) if len(X) else np.zeros((0, self.repeats.shape[1]))
 
     def vjp(self, U: Array, /) -> Array:
         with self._precision():
@@ -114,4 +117,9 @@ class JaxFunction:
         def call() -> Any:
             return jac(*self._arguments.fill(self._arguments.own(self.x)))
 
-        return UserJacobian(call, self._arguments.fill(self.inputs), self._results.template, self._findings)
+        places = self._arguments.fill(self.inputs), self._results.template
+        return UserJacobian(call, *places, self._findings, imaginary=-1)
+
+
+def _first_line(error: Exception | None) -> str:
+    return str(error).partition("\n")[0]

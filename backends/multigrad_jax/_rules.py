@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -21,8 +22,6 @@ _LACKS = (
     "can't apply forward-mode autodiff",
     "can't apply forward-mode differentiation",
     "transpose_solve required",
-    "No JVP defined",
-    "No VJP defined",
 )
 _MALFORMED = ("Custom VJP bwd rule", "Custom VJP fwd rule", "Custom JVP rule")
 
@@ -37,7 +36,9 @@ def translated(mode: str) -> Iterator[None]:
         yield
     except (NotImplementedError, jax.errors.JAXTypeError) as error:
         raise Unsupported(f"JAX has no {mode} mode for this function: {error}") from error
-    except (AttributeError, TypeError, ValueError) as error:
+    except Defect as error:
+        raise Defect(replace(error.finding, kind="wrong_shape", where=f"{mode} rule", remedy="")) from error
+    except (TypeError, ValueError) as error:
         text = str(error)
         if any(words in text for words in _LACKS):
             raise Unsupported(f"JAX has no {mode} mode for this function: {text}") from error
@@ -67,7 +68,7 @@ def check_primals(primals: Sequence[Any], plain: Array, outputs: Sequence[Leaf],
 
 
 def _compare(value: Any, plain: Array, leaf: Leaf, mode: str) -> list[Finding]:
-    eps = epsilon(value.dtype)
+    eps = epsilon(leaf.dtype)
     wide = np.ascontiguousarray(value, np.complex128 if leaf.complex else np.float64).reshape(-1).view(np.float64)
     finite = np.isfinite(plain)
     scale = np.max(np.abs(plain), where=finite, initial=0.0)
@@ -79,7 +80,7 @@ def _compare(value: Any, plain: Array, leaf: Leaf, mode: str) -> list[Finding]:
     return [
         Finding(
             "primal_mismatch",
-            f"the {mode} rule's own value is {wide[k]!r}, the plain call's {plain[k]!r}"
+            f"the {mode} rule's own value is {float(wide[k])!r}, the plain call's {float(plain[k])!r}"
             f" ({np.count_nonzero(~agree)} of {len(agree)} entries differ)",
             where=leaf.place(leaf.start + k),
             remedy="the rule (fwd of a custom_vjp, the first result of a custom_jvp) must return the function's own value",

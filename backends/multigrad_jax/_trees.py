@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jax.tree_util import DictKey, GetAttrKey, PyTreeDef, SequenceKey
+from jax.tree_util import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 
 from multigrad._findings import Finding
 from multigrad._tree import quoted
@@ -120,11 +120,11 @@ class Results:
         """
         named, treedef = _flatten(out)
         if treedef != self.treedef:
-            raise _changed("output", f"the tree {treedef}", f"{self.treedef} at the point of the check")
+            raise _changed("output", f"the tree {treedef}", str(self.treedef))
         for i in self.places:
             key, value = named[i]
             if np.shape(value) != self.shapes[i]:
-                raise _changed("output" + _path(key), f"shape {np.shape(value)}", f"{self.shapes[i]} at the point")
+                raise _changed("output" + _path(key), f"shape {np.shape(value)}", str(self.shapes[i]))
         return [named[i][1] for i in self.places]
 
 
@@ -183,6 +183,8 @@ def _step(key: Any) -> str:
             return f"[{index}]"
         case DictKey(key=name):
             return f"[{quoted(name)}]"
+        case FlattenedIndexKey(key=index):
+            return f"[{index}]"
         case GetAttrKey(name=name):
             return f".{name}"
     return str(key)
@@ -224,7 +226,7 @@ def _changed(path: str, now: str, before: str) -> Defect:
     return Defect(
         Finding(
             "shape_depends_on_value",
-            f"{path} has {now} near the point, but {before}",
+            f"{path} has {now}; the plain call at the point has {before}",
             where=path,
             remedy="a derivative needs outputs of one shape; pad or mask instead of selecting",
         )

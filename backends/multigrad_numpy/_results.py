@@ -53,7 +53,7 @@ class Results:
     def eps(self) -> float:
         """The unit roundoff of the coarsest output; the inputs are float64, so it is the function that rounded."""
         dtypes = [leaf.dtype for leaf in self.leaves if not leaf.dtype.startswith("int")]
-        return max(2.0**-52, *(float(np.finfo(dtype).eps) for dtype in dtypes))
+        return max([2.0**-52, *(float(np.finfo(dtype).eps) for dtype in dtypes)])
 
     def pick(self, out: Any) -> Array:
         """Lay another output out as one row, shape (m,): always a copy.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import torch
@@ -12,6 +10,7 @@ from torch import Tensor
 from multigrad.backends import Array
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
+from multigrad_torch._vmap import vmap
 
 
 class Batch:
@@ -28,7 +27,7 @@ class Batch:
         Leaves that are the same in all rows go in once, which is faster; a function that refuses (it writes one
         leaf into another, say) gets all of them row by row.
         """
-        varying = [self._whole or bool((X[:, s.leaf.slice] != X[0, s.leaf.slice]).any()) for s in self._program.slots]
+        varying = [self._whole or bool((X[:, s.slice] != X[0, s.slice]).any()) for s in self._program.slots]
         if all(varying) or not any(varying):
             return self._evaluate(X, [True] * len(varying))
         with suppress(Exception):
@@ -48,12 +47,10 @@ class Batch:
 
     def _vmapped(self, X: Array, varying: list[bool]) -> Array:
         program = self._program
-        many, once = program.values(X), program.values(X[0])
-        tensors = [m if batched else o for m, o, batched in zip(many, once, varying, strict=True)]
-        dims = tuple(0 if batched else None for batched in varying)
+        pairs = zip(program.slots, varying, strict=True)
+        tensors = [slot.values(X if batched else X[0]) for slot, batched in pairs]
         with program.state, torch.no_grad():
-            outputs = vectorised(self._call, dims, self._randomness)(*tensors)
-            return pack(list(outputs), (len(X),))
+            return pack(vmap(self._call, tensors, varying, self._randomness), (len(X),))
 
     def _call(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         program = self._program
@@ -70,17 +67,3 @@ def refuse_unbatchable(program: Program) -> None:
     for slot in program.slots:
         if slot.sparse or slot.subclass:
             raise RuntimeError(f"{slot.leaf.path} is sparse or a subclass of Tensor: rows are evaluated one by one")
-
-
-def vectorised(
-    function: Callable[..., tuple[Tensor, ...]], dims: Sequence[int | None], randomness: str = "error"
-) -> Callable[..., tuple[Tensor, ...]]:
-    """``torch.func.vmap`` without its warnings about speed."""
-    mapped = torch.func.vmap(function, in_dims=tuple(dims), randomness=randomness)
-
-    def quiet(*tensors: Tensor) -> tuple[Tensor, ...]:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="There is a performance drop", category=UserWarning)
-            return mapped(*tensors)
-
-    return quiet

@@ -45,7 +45,6 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from _attributes(value.__self__)
         yield from _of_function(value.__func__)
     elif isinstance(value, types.FunctionType):
-        # A helper's captures are called by their own names.
         yield from _of_function(value)
     elif not isinstance(value, type) and type(value).__module__.partition(".")[0] not in ("torch", "numpy", "builtins"):
         yield from _attributes(value)

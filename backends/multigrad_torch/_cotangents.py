@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,30 +11,33 @@ from torch import Tensor
 from multigrad.backends import Array, Leaf
 
 
-def single(leaf: Leaf, like: Tensor, row: Array, expand: bool = True) -> Tensor:
-    """The cotangent of one output from a row of the flat one.
+class Cotangent:
+    """The cotangent of one output, from a row of the flat one.
 
-    A constant one is a single number expanded (what ``.sum().backward()`` gives); any other has strides.
+    A constant one is a single number expanded, which is what ``.sum().backward()`` gives; any other has strides.
+
+    Attributes:
+        leaf: the output that it belongs to.
+        tensor: what is handed to the engine.
     """
-    part = _numbers(leaf, row)
-    if expand and part.size and (part == part.flat[0]).all():
-        return torch.as_tensor(part.flat[0], dtype=like.dtype, device=like.device).expand(leaf.shape)
-    spaced = torch.zeros((*leaf.shape, 2), dtype=like.dtype, device=like.device)[..., 0]
-    return spaced.copy_(torch.from_numpy(part))
+
+    def __init__(self, leaf: Leaf, like: Tensor, row: Array, expand: bool = True) -> None:
+        self.leaf = leaf
+        self._numbers = several(leaf, like, row)
+        if expand and leaf.size and bool((self._numbers == self._numbers.flatten()[0]).all()):
+            self.tensor = self._numbers.flatten()[0].clone().expand(leaf.shape)
+        else:
+            self.tensor = self._numbers.new_zeros((*leaf.shape, 2))[..., 0].copy_(self._numbers)
+
+    @property
+    def written(self) -> bool:
+        """Whether the tensor no longer holds what was handed out."""
+        return not torch.equal(self.tensor, self._numbers)
 
 
 def several(leaf: Leaf, like: Tensor, rows: Array) -> Tensor:
-    """The cotangents of one output from several rows, shape (k,) + shape."""
-    return torch.from_numpy(_numbers(leaf, rows)).to(like.device, like.dtype)
-
-
-def written(leaf: Leaf, handed: Tensor, row: Array) -> bool:
-    """Whether a cotangent is no longer what was handed out."""
-    wanted = torch.from_numpy(_numbers(leaf, row)).to(handed.device, handed.dtype)
-    return handed.shape != wanted.shape or not torch.equal(handed, wanted)
-
-
-def _numbers(leaf: Leaf, rows: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.inexact]]:
-    part = np.array(rows[..., leaf.slice], dtype=np.float64, order="C")
-    whole = part.view(np.complex128) if leaf.complex else part
-    return whole.reshape(*rows.shape[:-1], *leaf.shape)
+    """The cotangents of one output from a row or several, of its dtype: shape, or (k,) + shape."""
+    part: Any = np.array(rows[..., leaf.slice], dtype=np.float64, order="C")
+    part = part.view(np.complex128) if leaf.complex else part
+    tensor = torch.from_numpy(part.reshape(rows.shape[:-1] + leaf.shape))
+    return tensor if tensor.dtype == like.dtype and like.device.type == "cpu" else tensor.to(like.device, like.dtype)

@@ -12,7 +12,12 @@ dual: Callable[[Tensor, Tensor], Tensor] = forward_ad.make_dual
 _unpack: Callable[[Tensor], tuple[Tensor, Tensor | None]] = forward_ad.unpack_dual
 
 
+def tangent_in(tensor: Tensor) -> Tensor | None:
+    """The tangent that a tensor carries, if any."""
+    return _unpack(tensor)[1]
+
+
 def tangent_of(output: Tensor) -> Tensor:
     """The tangent that an output carries, zeros if none reached it."""
-    _, found = _unpack(output)
+    found = tangent_in(output)
     return torch.zeros_like(output) if found is None else found

@@ -32,25 +32,17 @@ class TorchFunction:
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
         program = Program(fn, inputs, options)
         slots = program.slots
-        self.x: Array = np.concatenate([slot.read(slot.tensor) for slot in slots])
+        self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in slots])
         self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in slots)
         self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
         self.eps = max(torch.finfo(slot.tensor.dtype).eps for slot in slots)
         self.repeats: Array = repeats(program, self.x)
+        self.outputs: Sequence[Leaf] = program.outputs.leaves
+        self.findings: Sequence[Finding] = program.findings
         self._program = program
         self._batch = Batch(program)
         self._reverse = Reverse(program, self.x)
-        self._forward = Forward(program, self.x)
-
-    @property
-    def outputs(self) -> Sequence[Leaf]:
-        """The leaves of f(x), in order."""
-        return self._program.outputs.leaves
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What was noticed so far."""
-        return tuple(self._program.findings)
+        self._forward = Forward(program, self.x, self.eps)
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:

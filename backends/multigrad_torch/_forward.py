@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,10 +11,13 @@ from torch.autograd import forward_ad
 
 from multigrad.backends import Array
 from multigrad.errors import Unsupported
-from multigrad_torch._batch import refuse_unbatchable, vectorised
+from multigrad_torch._batch import refuse_unbatchable
+from multigrad_torch._decompositions import load_decompositions
+from multigrad_torch._dropped import Dropped
 from multigrad_torch._dual import dual, tangent_of
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
+from multigrad_torch._vmap import vmap
 
 _NO_FORWARD_MODE = ("forward AD", "forward mode AD", "implement the jvp", "forward-mode", "jvp is not implemented")
 
@@ -20,10 +25,13 @@ _NO_FORWARD_MODE = ("forward AD", "forward mode AD", "implement the jvp", "forwa
 class Forward:
     """Products J v at the point."""
 
-    def __init__(self, program: Program, x: Array) -> None:
+    def __init__(self, program: Program, x: Array, eps: float) -> None:
         self._program = program
         self._x = x
+        self._eps = eps
         self._inner_grad = False
+        self._watched = False
+        self._dropped: list[str] = []
         self._compared = not program.params.slots
 
     def __call__(self, V: Array) -> Array:
@@ -32,12 +40,24 @@ class Forward:
         Raises:
             Unsupported: some operation in the function has no forward mode.
         """
+        if any(slot.sparse for slot in self._program.slots):
+            raise Unsupported("no forward mode: torch has none for sparse inputs")
+        if not self._watched:
+            self._watched = True
+            self._watch(V[0])
+        if self._dropped:
+            raise Unsupported(f"no forward mode: tangents are lost in the custom operator {self._dropped[0]}")
         try:
             return self._one(V[0])[None] if len(V) == 1 else self._several(V)
         except (RuntimeError, NotImplementedError) as error:
             if any(text in str(error) for text in _NO_FORWARD_MODE):
                 raise Unsupported(f"no forward mode: {str(error).strip().splitlines()[0]}") from error
             raise
+
+    def _watch(self, v: Array) -> None:
+        with suppress(Exception), Dropped() as watch:
+            self._one(v)
+        self._dropped = watch.operators[:1]
 
     def _one(self, v: Array) -> Array:
         try:
@@ -51,6 +71,7 @@ class Forward:
 
     def _run(self, v: Array) -> Array:
         program = self._program
+        load_decompositions()
         with program.state, torch.enable_grad(), forward_ad.dual_level():
             arguments, others = program.split(program.values(self._x))
             along, other_tangents = program.split(program.values(v))
@@ -74,12 +95,15 @@ class Forward:
             return tuple(torch.func.jvp(function, primals, tangents)[1])
 
         with program.state, torch.enable_grad():
-            products = pack([*vectorised(along, [0] * len(tangents), "same")(*tangents)], (len(V),))
+            products = pack(vmap(along, tangents, randomness="same"), (len(V),))
         self._compare(V[0], products[0])
         return products
 
     def _compare(self, v: Array, product: Array) -> None:
         """Once: a parameter that something else holds a reference to is not exchanged under vmap, and not noticed."""
-        if not self._compared and not np.allclose(self._one(v), product, rtol=1e-9, atol=0.0, equal_nan=True):
+        if self._compared:
+            return
+        scale = float(np.nanmax(np.abs(product), initial=0.0))
+        if not np.allclose(self._one(v), product, rtol=0.0, atol=1e3 * self._eps * scale, equal_nan=True):
             raise RuntimeError("vmap over tangents does not reach all uses of a parameter: rows are done one by one")
         self._compared = True

@@ -33,6 +33,7 @@ class Slot:
         numbers = _sparse.stored(tensor) if self.sparse else tensor
         name = f"{path}.values()" if self.sparse else path
         self.leaf = Leaf(name, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
+        self.slice, self.size = self.leaf.slice, self.leaf.size
         self.strides = _own_strides(numbers)
         self.simple = tensor.dtype == torch.float64 and tensor.device.type == "cpu" and numbers.is_contiguous()
 
@@ -41,18 +42,18 @@ class Slot:
         """Where the stored numbers of a sparse tensor lie in its dense form."""
         return _sparse.places(self.tensor).flatten()
 
-    def values(self, flat: Tensor) -> Tensor:
+    def values(self, rows: Array) -> Tensor:
         """Fresh numbers of the user's dtype, strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
-        leaf, rows = self.leaf, flat.shape[:-1]
-        part = flat.narrow(-1, leaf.start, leaf.size)
+        leaf, many = self.leaf, rows.shape[:-1]
+        part: Any = rows[..., self.slice]
         if self.simple:
-            return part.reshape(rows + leaf.shape).clone(memory_format=torch.contiguous_format)
-        if leaf.complex:
-            part = torch.view_as_complex(part.reshape(*rows, *leaf.shape, 2))
-        span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if leaf.size else 0
-        strides = (span,) * len(rows) + self.strides
-        made = torch.empty_strided(rows + leaf.shape, strides, dtype=self.tensor.dtype, device=self.tensor.device)
-        return made.copy_(part.reshape(rows + leaf.shape))
+            return torch.tensor(part.reshape(many + leaf.shape))
+        part = np.array(part, order="C")
+        part = part.view(np.complex128) if leaf.complex else part
+        span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if self.size else 0
+        strides = (span,) * len(many) + self.strides
+        made = torch.empty_strided(many + leaf.shape, strides, dtype=self.tensor.dtype, device=self.tensor.device)
+        return made.copy_(torch.from_numpy(part.reshape(many + leaf.shape)))
 
     def hand(self, values: Tensor) -> Tensor:
         """What the user's function takes, made of fresh numbers: a tensor of the same type and layout, no graph."""
@@ -63,10 +64,14 @@ class Slot:
                 return self.tensor.detach().clone().copy_(values)
         return torch.nn.Parameter(values, False) if type(self.tensor) is torch.nn.Parameter else values
 
-    def read(self, tensor: Tensor | None, rows: tuple[int, ...] = ()) -> Array:
-        """The flat numbers of such a tensor (itself, a gradient, a tangent): float64, shape rows + (size,)."""
+    def numbers(self, tensor: Tensor) -> Array:
+        """The flat numbers of such a tensor, shape (size,)."""
+        return flat_numbers(_sparse.stored(tensor) if self.sparse else tensor)
+
+    def gradient(self, tensor: Tensor | None, rows: tuple[int, ...] = ()) -> Array:
+        """The flat numbers of a gradient with respect to such a tensor, of whatever layout; shape rows + (size,)."""
         if tensor is None:
-            return np.zeros((*rows, self.leaf.size))
+            return np.zeros((*rows, self.size))
         if self.sparse:
             tensor = _sparse.dense(tensor.detach()).reshape(*rows, -1)[..., self.places]
         return flat_numbers(_sparse.dense(tensor), rows)
@@ -83,7 +88,7 @@ class Fixed:
     def copy(self) -> Any:
         """A tensor or array of its own; anything else is the user's object itself."""
         if isinstance(self.value, Tensor):
-            return self.value.detach().clone()
+            return copied(self.value.detach())
         return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
 
     def changed(self, handed: Any) -> bool:
@@ -157,10 +162,21 @@ def _own_strides(tensor: Tensor) -> tuple[int, ...]:
     return tensor.stride()
 
 
+def copied(tensor: Tensor) -> Tensor:
+    """A copy (with its graph) that keeps the strides, gaps included, if no two entries share memory."""
+    made = tensor.clone()
+    if tensor.layout != torch.strided or made.stride() == tensor.stride():
+        return made
+    return torch.empty_strided(tensor.shape, _own_strides(tensor), dtype=tensor.dtype, device=tensor.device).copy_(
+        tensor
+    )
+
+
 def flat_numbers(tensor: Tensor, rows: tuple[int, ...] = ()) -> Array:
     """A tensor's numbers as float64, complex ones as pairs; shape rows + (size,). May share memory with it."""
-    wide = torch.complex128 if tensor.is_complex() else torch.float64
-    array: Any = tensor.detach().to(wide).numpy(force=True)
+    if tensor.dtype not in (torch.float64, torch.complex128):
+        tensor = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+    array: Any = tensor.numpy(force=True)
     return np.ascontiguousarray(array).reshape((*rows, tensor.numel() // math.prod(rows))).view(np.float64)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,13 +32,18 @@ class Outputs:
         if not tensors:
             raise InvalidUse("no_output", f"the function returned {_describe(returned)}: no floating or complex tensor")
         self._signature: _Signature = _signature(paths, tensors)
-        leaves, start = [], 0
+        leaves: list[Leaf] = []
+        start = 0
         for path, tensor in zip(paths, tensors, strict=True):
             dtype = str(tensor.dtype).removeprefix("torch.")
-            leaf = Leaf(path, tuple(tensor.shape), dtype, start, attached=tensor.requires_grad)
-            leaves.append(leaf)
-            start = leaf.slice.stop
+            leaves.append(Leaf(path, tuple(tensor.shape), dtype, start))
+            start = leaves[-1].slice.stop
         self.leaves = tuple(leaves)
+
+    def attach(self, outputs: Sequence[Tensor]) -> None:
+        """Note which leaves carry a graph, told by a call in which every checked input requires a gradient."""
+        pairs = zip(self.leaves, outputs, strict=True)
+        self.leaves = tuple(replace(leaf, attached=output.requires_grad) for leaf, output in pairs)
 
     def take(self, returned: object) -> list[Tensor]:
         """The output leaves of another call, strided.
@@ -91,4 +98,4 @@ def _describe(returned: Any) -> str:
     kinds = [f"{one.dtype!s} tensor" if isinstance(one, Tensor) else type(one).__name__ for _, one in leaves]
     if returned is None or not leaves:
         return repr(returned)
-    return kinds[0] if len(kinds) == 1 else f"{type(returned).__name__} of {', '.join(kinds)}"
+    return kinds[0] if leaves[0][1] is returned else f"a {type(returned).__name__} of {', '.join(kinds)}"

@@ -1,8 +1,8 @@
 """Tensors that the function closes over and that are checked too, and how other values take their place.
 
 A plain call keeps the user's tensor object and exchanges its ``.data``, so whoever holds the object sees the new
-values, be it a closure, a cache or another module. That is refused inside vmap; several rows at once therefore exchange the entries
-of the modules that own the parameters, which works only if nobody else was found to hold them.
+values, be it a closure, a cache or another module. That is refused inside vmap; several rows at once therefore
+exchange the entries of the modules that own the parameters, which is done only if nobody else was found to hold them.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class Params:
         batchable: whether several rows at once may exchange them.
     """
 
-    def __init__(self, slots: Sequence[Slot], reached: Mapping[str, Any]) -> None:
+    def __init__(self, slots: Sequence[Slot], known: Sequence[Any]) -> None:
         self.slots = slots
         self._tensors = [slot.tensor for slot in slots]
         self._data = [slot.tensor.data for slot in slots]
-        modules = [value for value in reached.values() if isinstance(value, torch.nn.Module)]
+        modules = [value for value in known if isinstance(value, torch.nn.Module)]
         self._holders = [_holders(tensor, modules) for tensor in self._tensors]
-        loose = {id(value) for value in reached.values() if isinstance(value, Tensor)}
+        loose = {id(value) for value in known if isinstance(value, Tensor)}
         self.batchable = all(self._holders) and not any(id(tensor) in loose for tensor in self._tensors)
 
     @contextmanager

@@ -13,7 +13,7 @@ from multigrad._findings import Finding
 from multigrad.backends import Array, Options
 from multigrad.errors import InvalidUse
 from multigrad_torch import _captures, _params
-from multigrad_torch._leaves import Fixed, Slot, sort_out
+from multigrad_torch._leaves import Fixed, Slot, copied, sort_out
 from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._params import Params
 from multigrad_torch._state import State
@@ -36,29 +36,30 @@ class Program:
     outputs: Outputs
 
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
+        if torch.is_inference_mode_enabled():
+            raise InvalidUse("inference_mode", "gradients are off inside torch.inference_mode(); check outside of it")
         self._fn = fn
         self._tree = Tree(inputs, "inputs")
         self._places = sort_out(self._tree.leaves)
         self.arguments = [place for place in self._places if isinstance(place, Slot)]
         self.fixed = [place for place in self._places if isinstance(place, Fixed)]
         reached = _captures.reached(fn)
+        known = [*reached.values(), *(place.value for place in self.fixed), options.params]
+        self.state = State(*_stateful(known))
         start = self.arguments[-1].leaf.slice.stop if self.arguments else 0
         extra: list[Slot] = []
         for path, tensor in _params.wanted(fn, options.params, reached).items():
             extra.append(Slot(path, tensor, start))
             start = extra[-1].leaf.slice.stop
-        self.params = Params(extra, reached)
+        self.params = Params(extra, known)
         self.slots = (*self.arguments, *extra)
         if not self.slots:
             raise InvalidUse("no_differentiable_input", _nothing_to_check(self.fixed))
-        passed = [place.value for place in self.fixed]
-        self.state = State(*_stateful([*reached.values(), *passed, options.params]))
         self.findings: list[Finding] = []
 
     def values(self, row: Array) -> list[Tensor]:
         """Fresh dense numbers for every slot: (n,) or (b, n)."""
-        flat = torch.from_numpy(np.array(row, dtype=np.float64, order="C"))
-        return [slot.values(flat) for slot in self.slots]
+        return [slot.values(row) for slot in self.slots]
 
     def split(self, values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
         """Those of the arguments, and those of the params."""
@@ -95,13 +96,29 @@ class Program:
                 self._note_change(place, leaf, row)
         return returned
 
+    def tracked(self, row: Array) -> tuple[list[Tensor], list[Tensor]]:
+        """A call in which every checked leaf requires a gradient: these leaves, and the outputs with their graph.
+
+        The state must be open, ``params.tracked()`` too.
+        """
+        values, _ = self.split(self.values(row))
+        leaves = [slot.hand(value).requires_grad_(True) for slot, value in zip(self.arguments, values, strict=True)]
+        # A leaf of the graph refuses in-place writes, so the user gets one only where the user's own is one.
+        handed = [
+            leaf if slot.tensor.is_leaf and slot.tensor.requires_grad else copied(leaf)
+            for slot, leaf in zip(self.arguments, leaves, strict=True)
+        ]
+        with torch.enable_grad():
+            outputs = self.outputs.take(self.call(self.arrange(handed)))
+        return [*leaves, *(slot.tensor for slot in self.params.slots)], outputs
+
     def _note_change(self, place: Slot | Fixed, leaf: Any, row: Array) -> None:
         if isinstance(place, Fixed):
             path, changed = place.path, place.changed(leaf)
         else:
             path = place.leaf.path
-            changed = leaf.numel() != place.tensor.numel() or leaf.shape != place.tensor.shape
-            changed = changed or not np.array_equal(place.read(leaf), row[place.leaf.slice], equal_nan=True)
+            changed = leaf.shape != place.tensor.shape or leaf.layout != place.tensor.layout
+            changed = changed or not np.array_equal(place.numbers(leaf), row[place.slice], equal_nan=True)
         if changed:
             evidence = "the function writes to this input in place: after the call it is not what was passed"
             self.note(Finding("mutates_input", evidence, where=path, remedy="work on a clone of the input"))
@@ -118,7 +135,7 @@ def _as_users(slot: Slot, values: Tensor) -> Tensor:
     if not slot.tensor.requires_grad:
         return tensor
     tensor.requires_grad_(True)
-    return tensor if slot.tensor.is_leaf else tensor.clone()
+    return tensor if slot.tensor.is_leaf else copied(tensor)
 
 
 def _version(leaf: Any) -> int:

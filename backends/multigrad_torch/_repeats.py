@@ -26,6 +26,8 @@ def repeats(program: Program, x: Array) -> Array:
         state.restore()
         touched = state.written or state.rebound
         second = program.plain(x)
+    with state, program.params.tracked():
+        program.outputs.attach(program.tracked(x)[1])
     random = not _equal(first, second)
     if random and _equal(first, _from(program, x, state.random)):
         program.note(_random(first, second))

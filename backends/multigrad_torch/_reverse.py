@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
+from torch.autograd import Variable
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Defect
-from multigrad_torch import _cotangents
-from multigrad_torch._batch import vectorised
+from multigrad.errors import Defect, Unsupported
+from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._program import Program
+from multigrad_torch._vmap import vmap
 
 _WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
+
+_NO_REVERSE_MODE = ("no autograd formula was registered", "derivative for", "once_differentiable")
 
 
 @dataclass
@@ -78,23 +80,34 @@ class Reverse:
         return not np.array_equal(self._run(u), gradient, equal_nan=True)
 
     def _run(self, u: Array) -> Array:
-        with self._program.state, self._program.params.tracked(), torch.enable_grad():
+        with self._program.state, self._program.params.tracked():
             graph = self._graph = self._graph or self._forward()
             handed = self._hand(graph, u)
             try:
-                gradients = _engine(graph, handed)
+                gradients = self._backward(graph, handed)
             except RuntimeError as error:
+                # An expanded tensor refuses to be written to; another layout shows that this is what was tried.
                 if "single memory location" not in str(error):
                     raise
                 handed = self._hand(graph, u, expand=False)
-                gradients = _engine(graph, handed)
-            self._note_written(handed, u)
+                gradients = self._backward(graph, handed)
+            self._note_written(handed)
             return self._read(gradients)
 
+    def _backward(self, graph: _Graph, handed: Sequence[Cotangent]) -> Sequence[Tensor | None]:
+        cotangents = [one.tensor for one in handed]
+        try:
+            return _engine(graph, cotangents)
+        except RuntimeError as error:
+            # Reentrant checkpoints refuse to be told whose gradient is wanted.
+            if "incompatible with .grad()" not in str(error) or not all(leaf.is_leaf for leaf in graph.inputs):
+                raise
+        return _accumulated(graph, cotangents, self._program.state.tensors)
+
     def _several(self, U: Array) -> Array:
-        with self._program.state, self._program.params.tracked(), torch.enable_grad():
+        with self._program.state, self._program.params.tracked():
             graph = self._graph = self._graph or self._forward()
-            rows = [_cotangents.several(l, o, U) for l, o in zip(self._attached, graph.outputs, strict=True)]
+            rows = [several(l, o, U) for l, o in zip(self._attached, graph.outputs, strict=True)]
             reached: list[bool] = []
 
             def backward(*cotangents: Tensor) -> tuple[Tensor, ...]:
@@ -103,47 +116,60 @@ class Reverse:
                 return tuple(gradient for gradient in gradients if gradient is not None)
 
             try:
-                found = iter(vectorised(backward, [0] * len(rows))(*rows))
+                found = iter(vmap(backward, rows))
             except Exception:
                 self._graph = None
                 raise
             return self._read([next(found) if some else None for some in reached], (len(U),))
 
     def _forward(self) -> _Graph:
-        program = self._program
-        values, _ = program.split(program.values(self._x))
-        leaves = [slot.hand(value).requires_grad_(True) for slot, value in zip(program.arguments, values, strict=True)]
-        # A leaf of the graph refuses in-place writes, so the user gets one only where the user's own is one.
-        handed = [
-            leaf if slot.tensor.is_leaf and slot.tensor.requires_grad else leaf.clone()
-            for slot, leaf in zip(program.arguments, leaves, strict=True)
-        ]
-        outputs = program.outputs.take(program.call(program.arrange(handed)))
-        attached = [one for one, leaf in zip(outputs, program.outputs.leaves, strict=True) if leaf.attached]
-        return _Graph(attached, [*leaves, *(slot.tensor for slot in program.params.slots)])
+        leaves, outputs = self._program.tracked(self._x)
+        pairs = zip(outputs, self._program.outputs.leaves, strict=True)
+        return _Graph([output for output, leaf in pairs if leaf.attached], leaves)
 
-    def _hand(self, graph: _Graph, u: Array, expand: bool = True) -> list[Tensor]:
+    def _hand(self, graph: _Graph, u: Array, expand: bool = True) -> list[Cotangent]:
         pairs = zip(self._attached, graph.outputs, strict=True)
-        return [_cotangents.single(leaf, output, u, expand) for leaf, output in pairs]
+        return [Cotangent(leaf, output, u, expand) for leaf, output in pairs]
 
-    def _note_written(self, handed: Sequence[Tensor], u: Array) -> None:
-        for leaf, cotangent in zip(self._attached, handed, strict=True):
-            if _cotangents.written(leaf, cotangent, u):
+    def _note_written(self, handed: Sequence[Cotangent]) -> None:
+        for cotangent in handed:
+            if cotangent.written:
                 evidence = "the backward writes to the cotangent that it is given, which other nodes of the graph share"
                 remedy = "work on a clone of the incoming gradient"
-                self._program.note(Finding("mutates_cotangent", evidence, where=leaf.path, remedy=remedy))
+                self._program.note(Finding("mutates_cotangent", evidence, where=cotangent.leaf.path, remedy=remedy))
 
     def _read(self, gradients: Sequence[Tensor | None], rows: tuple[int, ...] = ()) -> Array:
         slots = self._program.slots
-        return np.concatenate([s.read(g, rows) for s, g in zip(slots, gradients, strict=True)], axis=-1)
+        return np.concatenate([s.gradient(g, rows) for s, g in zip(slots, gradients, strict=True)], axis=-1)
 
 
 def _engine(graph: _Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+    """Like ``torch.autograd.grad``, without what that does in Python."""
     graph.used = True
-    return torch.autograd.grad(graph.outputs, graph.inputs, cotangents, retain_graph=True, allow_unused=True)
+    found: tuple[Tensor | None, ...] = Variable._execution_engine.run_backward(
+        tuple(graph.outputs), tuple(cotangents), True, False, tuple(graph.inputs), True, accumulate_grad=False
+    )
+    return found
+
+
+def _accumulated(graph: _Graph, cotangents: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor | None]:
+    """What ``.backward()`` leaves in ``.grad``, which is put back for the inputs and for others that it may reach."""
+    kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
+    for leaf, _ in kept:
+        leaf.grad = None
+    try:
+        Variable._execution_engine.run_backward(
+            tuple(graph.outputs), tuple(cotangents), True, False, (), True, accumulate_grad=True
+        )
+        return [leaf.grad for leaf in graph.inputs]
+    finally:
+        for leaf, gradient in kept:
+            leaf.grad = gradient
 
 
 def _explained(error: RuntimeError) -> Exception:
+    if any(text in str(error) for text in _NO_REVERSE_MODE):
+        return Unsupported(f"no reverse mode: {str(error).strip().splitlines()[0]}")
     match = _WRONG_SHAPE.search(str(error))
     if match is None:
         return error

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
+from multigrad.errors import InvalidUse
 from multigrad_torch._leaves import same
 
 
@@ -35,15 +37,27 @@ class State:
         for module in modules:
             self._watch(module)
         for tensor in tensors:
-            self._tensors.setdefault(id(tensor), _TensorState(tensor))
+            self._keep(tensor)
 
     def _watch(self, module: torch.nn.Module) -> None:
         for inner in module.modules():
             if id(inner) not in self._modules:
                 self._modules[id(inner)] = _ModuleState(inner)
                 for tensor in (*inner._parameters.values(), *inner._buffers.values()):
-                    if tensor is not None:
-                        self._tensors.setdefault(id(tensor), _TensorState(tensor))
+                    self._keep(tensor)
+
+    def _keep(self, tensor: Tensor | None) -> None:
+        if tensor is not None and is_lazy(tensor):
+            raise InvalidUse(
+                "uninitialized_parameter", "a module has lazy parameters without a shape; call it once before the check"
+            )
+        if tensor is not None and not (tensor.is_meta or tensor.is_quantized or tensor.is_nested or tensor.is_mkldnn):
+            self._tensors.setdefault(id(tensor), _TensorState(tensor))
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The tensors that are put back."""
+        return [kept.tensor for kept in self._tensors.values()]
 
     @contextmanager
     def learning(self) -> Iterator[None]:
@@ -106,24 +120,31 @@ def _identities(holder: Any) -> list[Any]:
 
 
 class _TensorState:
-    """The contents of one tensor. Copied back if its version has moved, or always if it was seen to be written to
-    past the version counter (batch norm's running statistics, ``.data``)."""
+    """The contents of one tensor.
+
+    Copied back if its version or address has moved, or always if it was once seen to be written to past the version
+    counter (batch norm's running statistics, ``.data``).
+    """
 
     def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+        self.tensor = tensor
         self._data = tensor.data
         self._contents = tensor.detach().clone()
-        self._version = tensor._version
+        self._mark = _mark(tensor)
         self._volatile = False
 
     def learn(self) -> None:
-        self._volatile = self._tensor.data_ptr() != self._data.data_ptr() or not same(self._tensor, self._contents)
+        self._volatile = not same(self.tensor, self._contents)
 
     def restore(self) -> bool:
-        if not self._volatile and self._tensor._version == self._version:
+        if not self._volatile and _mark(self.tensor) == self._mark:
             return False
-        if self._tensor.requires_grad is False or self._tensor.is_leaf:
-            self._tensor.data = self._data
+        self.tensor.data = self._data
         self._data.copy_(self._contents)
-        self._version = self._tensor._version
+        self._mark = _mark(self.tensor)
         return True
+
+
+def _mark(tensor: Tensor) -> tuple[int, int]:
+    version = 0 if tensor.is_inference() else tensor._version
+    return version, tensor.data_ptr() if tensor.layout == torch.strided else 0
