@@ -10,9 +10,9 @@ import numpy as np
 from multigrad._findings import Finding
 from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Unsupported
 from multigrad_numpy._arguments import Arguments
 from multigrad_numpy._results import Results
+from multigrad_numpy._rows import evaluate_rows
 
 
 class Derivative(Protocol):
@@ -62,7 +62,7 @@ class NumpyFunction:
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
-            raise Unsupported("NumPy code is evaluated row by row")
+            return evaluate_rows(self._fn, self.arguments, self.results, X)
         return self.results.pick(self._fn(*self.arguments.fill(X[0])))[None]
 
     def vjp(self, U: Array, /) -> Array:

@@ -36,7 +36,7 @@ def _eigh_values(a: Any) -> Any:
 def _eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
     mirrored = _mirrored(_array(a), UPLO)
     values, vectors = Lifted(np.linalg.eigh, _eigh_values)(mirrored)
-    plain = np.linalg.eigh(numbers(mirrored))[1]
+    plain = np.linalg.eigh(numbers(_array(a)), UPLO)[1]
     # The phase of an eigenvector is a convention, NumPy's result follows LAPACK's choice at this very point.
     phase = np.sum(np.conj(numbers(vectors)) * plain, -2, keepdims=True)
     phase = phase / np.where(np.abs(phase) == 0, 1.0, np.abs(phase))

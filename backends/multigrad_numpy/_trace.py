@@ -47,13 +47,21 @@ def trace(function: Callable[..., Any], names: Sequence[str] | None = None) -> C
 
     def traced(*args: Any) -> Any:
         boxed = [_enter(arg, name) for arg, name in zip(args, names or _default_names(len(args)), strict=True)]
-        try:
-            result = rebind(function, TracedArray)(*boxed)
-        except Exception as error:
-            raise _explained(error) from error
-        return jax.tree.map(_leave, result, is_leaf=_is_leaf)
+        return jax.tree.map(leave, run(function, boxed), is_leaf=_is_leaf)
 
     return traced
+
+
+def run(function: Callable[..., Any], boxed: Sequence[Any]) -> Any:
+    """Call a copy of ``function`` with traced arrays.
+
+    Raises:
+        Unsupported: something in it cannot be traced.
+    """
+    try:
+        return rebind(function, TracedArray)(*boxed)
+    except Exception as error:
+        raise _explained(error) from error
 
 
 def _default_names(count: int) -> list[str]:
@@ -69,7 +77,8 @@ def _is_leaf(item: Any) -> bool:
     return any_duck(item) and not isinstance(item, (list, tuple, dict)) or type(item) is np.ndarray
 
 
-def _leave(leaf: Any) -> Any:
+def leave(leaf: Any) -> Any:
+    """A JAX array of what the traced function returned."""
     if any_duck(leaf):
         array = TracedArray.asarray(leaf)
         return jnp.asarray(array.value if array._memory.live else array.ghost)
