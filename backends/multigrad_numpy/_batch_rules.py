@@ -212,11 +212,10 @@ def _matmul(x: Any, y: Any, **kwargs: Any) -> Any:
     x, y = BatchArray.asarray(x), BatchArray.asarray(y)
     if not x.ndim or not y.ndim:
         raise ValueError("matmul: input operand does not have enough dimensions")
-    left, right = (a.value if is_live(a) else a.ghost for a in (x, y))
-    if is_live(x) and not is_live(y) and x.ndim == 1:
-        if y.ndim <= 2:
-            return _of(np.matmul(left, right, **kwargs))
-    elif is_live(y) and not is_live(x) and y.ndim == 1 and x.ndim == 2:
+    left, right = (a.value if a._memory.live else a.ghost for a in (x, y))
+    if not y._memory.live and x.ndim == 1 and y.ndim <= 2:  # one product of matrices for all rows
+        return _of(np.matmul(left, right, **kwargs))
+    if not x._memory.live and y.ndim == 1 and x.ndim == 2:
         return _of(np.matmul(right, left.T, **kwargs))
     depth = max(x.ndim, y.ndim, 2)
     left = _core_padded(x, left, depth, vector_axis=-2)

@@ -145,6 +145,13 @@ class BatchArray(DuckArray):
     def __complex__(self) -> complex:
         return complex(self._agreed(complex, "complex()"))
 
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if not kwargs and method == "__call__" and ufunc.nout == 1 and ufunc.signature is None:
+            data = _aligned_quickly(inputs)
+            if data is not None:
+                return self.of(ufunc(*data))
+        return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+
     @classmethod
     def call_live(cls, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         rule = cls.rules.get(function)
@@ -219,6 +226,33 @@ def _index_of(offset: int, strides: Sequence[int], shape: Sequence[int]) -> list
         if shape[axis] > 1 and strides[axis]:
             index[axis], offset = divmod(offset, strides[axis])
     return index
+
+
+def _aligned_quickly(inputs: tuple[Any, ...]) -> list[Any] | None:
+    """The operands as ``align`` makes them, in the commonest case: some live, the others arrays and numbers."""
+    data, depths, live = [], [], False
+    for item in inputs:
+        kind = type(item)
+        if kind is BatchArray:
+            if item._memory.live:
+                live = True
+                value = item.value
+                data.append(value)
+                depths.append(1 - value.ndim)  # negative, to tell them below
+                continue
+            item = item._ghost
+        elif kind is not float and kind is not int and (kind is not np.ndarray or item.dtype == object):
+            return None
+        data.append(item)
+        depths.append(item.ndim if kind is BatchArray or kind is np.ndarray else 0)
+    if not live:
+        return None
+    depth = max(map(abs, depths))
+    for k, own in enumerate(depths):
+        if type(inputs[k]) is BatchArray and inputs[k]._memory.live and -own < depth:
+            shape = data[k].shape
+            data[k] = data[k].reshape(shape[0], *(1,) * (depth + own), *shape[1:])
+    return data
 
 
 def align(cls: type[BatchArray], operands: Sequence[Any]) -> list[Any]:

@@ -145,6 +145,8 @@ class DuckArray(Operators, Methods):
     @classmethod
     def asarray(cls, value: Any) -> DuckArray:
         """``value`` as a duck array; nested sequences of live values too."""
+        if issubclass(type(value), DuckArray):
+            return value  # type: ignore[no-any-return]
         from multigrad_numpy._creation import pack
 
         return pack(cls, value)

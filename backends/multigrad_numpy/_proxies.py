@@ -37,7 +37,8 @@ class FunctionProxy:
     def __init__(self, kind: type[DuckArray], function: Callable[..., Any]) -> None:
         self._kind = kind
         self._function = function = _public(function)
-        if not isinstance(function, np.ufunc):
+        self._is_ufunc = isinstance(function, np.ufunc)
+        if not self._is_ufunc:
             update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -45,6 +46,10 @@ class FunctionProxy:
             from multigrad_numpy._rebind import own_code
 
             return own_code(self._kind, self._function)(*args, **kwargs)
+        if self._is_ufunc:
+            for arg in args:
+                if type(arg) is self._kind:
+                    return arg.__array_ufunc__(self._function, "__call__", *args, **kwargs)
         if any_duck((args, kwargs)):
             return self._kind.call(self._function, args, kwargs)
         return self._kind.lift(self._function(*args, **kwargs))
