@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from multigrad._batches import Batched
+from multigrad._directions import signed
 from multigrad._findings import Finding
 from multigrad._purity import FEW_ULP, place
 from multigrad._report import Entry
@@ -51,10 +52,13 @@ class Probe:
     def _worst(self, J: Array, relative: float) -> int | None:
         with np.errstate(all="ignore"):
             expected, size = self.vector @ J, np.abs(self.vector) @ np.abs(J)
-            excess = np.abs(self.product - expected) / np.maximum(relative * size, 1e-300)
+            difference = np.abs(self.product - expected)
+            if (difference <= relative * size).all():
+                return None
+            excess = difference / np.maximum(relative * size, 1e-300)
         excess = np.where(np.isfinite(expected), np.nan_to_num(excess, nan=np.inf), 0.0)
-        k = int(np.argmax(excess)) if len(excess) else 0
-        return k if len(excess) and excess[k] > 1 else None
+        k = int(np.argmax(excess))
+        return k if excess[k] > 1 else None
 
     def accuse(self, k: int, J: Array, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
         """Report a backward pass that is right for one-hot cotangents and wrong for this one."""
@@ -126,7 +130,7 @@ def forward_jacobian(f: FlatFunction) -> Array:
 def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> tuple[list[Probe], list[Finding]]:
     """Products with the cotangents that users' code meets: of any size and sign, all outputs at once; all ones."""
     m = f.repeats.shape[1]
-    u = rng.choice([-1.0, 1.0], m) * rng.uniform(1.0, 2.0, m)
+    u = signed(rng, 1.0, 2.0, (m,))
     first, second = (_one(f.vjp, u) for _ in range(2))
     ones = np.ones(m)
     probes = [Probe(u, first, "a random cotangent"), Probe(ones, _one(f.vjp, ones), "a cotangent of ones")]
@@ -136,7 +140,7 @@ def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> tuple[list[Pr
 def tangent_probe(f: FlatFunction, rng: np.random.Generator) -> Probe:
     """The product with a random tangent, by forward mode."""
     n = len(f.x)
-    v = rng.choice([-1.0, 1.0], n) * rng.uniform(0.5, 1.0, n)
+    v = signed(rng, 0.5, 1.0, (n,))
     return Probe(v, _one(f.jvp, v), "a random tangent")
 
 

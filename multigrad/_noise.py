@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from multigrad._directions import signed
 from multigrad.backends import Array
 
 POINTS = 9
@@ -59,27 +60,42 @@ def spacings(eps: float) -> Array:
 def lines(x: Array, scale: Array, eps: float, rng: np.random.Generator) -> Array:
     """Make the points at which to evaluate f, shape (lines * spacings * POINTS, n)."""
     count = 1 if x.size < ONE_LINE_BELOW else 2
-    direction = rng.choice([-1.0, 1.0], (count, 1, 1, x.size)) * rng.uniform(0.5, 1.0, (count, 1, 1, x.size)) * scale
+    direction = signed(rng, 0.5, 1.0, (count, 1, 1, x.size)) * scale
     along = spacings(eps)[:, None] * np.arange(POINTS // 2 - POINTS + 1, POINTS // 2 + 1)
     return np.asarray(x + along[:, :, None] * direction).reshape(-1, x.size)
 
 
+@cache
+def _differences() -> tuple[Array, Array]:
+    """Two matrices: of all differences of ``ORDERS``, normalised to the noise of a point; of means over each order."""
+    rows, means = [], []
+    for order in ORDERS:
+        unit = math.factorial(order) / math.sqrt(math.factorial(2 * order))
+        table = unit * np.diff(np.eye(POINTS), n=order, axis=0)
+        rows.append(table)
+        means.append(np.full(len(table), 1 / len(table)))
+    spread = np.zeros((len(ORDERS), sum(map(len, rows))))
+    start = 0
+    for i, mean in enumerate(means):
+        spread[i, start : start + len(mean)] = mean
+        start += len(mean)
+    return np.concatenate(rows), spread
+
+
 def measure(values: Array, eps: float) -> Noise:
     """Read the noise off f's values at ``lines``, shape (lines * spacings * POINTS, m)."""
-    table = values.reshape(-1, len(spacings(eps)), POINTS, values.shape[-1])
-    level = np.max(np.abs(table), axis=(0, 1, 2), initial=0.0, where=np.isfinite(table))
-    step = table[:, :, 1:] - table[:, :, :-1]
-    flat = np.mean(step == 0, axis=2)
-    sigma = np.full(flat.shape, np.inf)
-    for order in range(2, max(ORDERS) + 1):
-        step = step[:, :, 1:] - step[:, :, :-1]
-        if order in ORDERS:
-            unit = math.factorial(order) ** 2 / math.factorial(2 * order)
-            sigma = np.minimum(sigma, np.sqrt(unit * np.mean(step * step, axis=2)))
+    m = values.shape[-1]
+    table = values.reshape(-1, len(spacings(eps)), POINTS, m)
+    size = np.abs(values)
+    level = np.where(np.isfinite(size), size, 0.0).max(axis=0, initial=0.0)
+    flat = (table[:, :, 1:] == table[:, :, :-1]).sum(axis=2)
+    differences, means = _differences()
+    drawn = differences @ table
+    sigma = np.sqrt((means @ (drawn * drawn)).min(axis=2))
     # A line on which f hardly changes shows its quantum, not its noise. The smallest usable spacing has the
     # least of f's smooth part in it.
-    usable = np.isfinite(sigma) & (flat <= 0.3)
-    out = np.zeros((table.shape[0], table.shape[-1]))
+    usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1))
+    out = np.zeros((len(table), m))
     for i in range(sigma.shape[1]):
         out = np.where(usable[:, i], sigma[:, i], out)
     return Noise(out.max(axis=0, initial=0.0), level)

@@ -25,7 +25,18 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     {"_analytical", "_batches", "_detached", "_diagnose", "_numerical", "_purity", "_ties"},  # stages
     {"_report", "_text"},  # the result, whose records the stages fill
     {"_verdict"},
-    {"_directions", "_estimate", "_fit", "_kinks", "_ladder", "_noise", "_probe", "_structure"},  # concepts
+    {
+        "_directions",
+        "_estimate",
+        "_fit",
+        "_kinks",
+        "_ladder",
+        "_noise",
+        "_plateaus",
+        "_probe",
+        "_reading",
+        "_structure",
+    },  # concepts
     {"backends", "_tree", "_user_jac"},  # the contract, and what adapters share
     {"_findings", "errors"},  # words
 )
