@@ -29,9 +29,10 @@ class NumpyBackend:
                 "unsupported_params",
                 "params= has no meaning for NumPy: pass the parameters as an input, check_grad(fn, (params, x))",
             )
+        trace = bool(options.extra.get("trace", True))
         if options.jac is not None:
-            return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac))
-        if options.extra.get("trace", True):
+            return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac), has_opinion=trace)
+        if trace:
             return NumpyFunction(fn, inputs, partial(_traced, fn))
         raise InvalidUse(
             "no_derivative",

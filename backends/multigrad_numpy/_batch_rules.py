@@ -44,7 +44,7 @@ def _spread(operand: Any, rows: int) -> Any:
 # Functions of one array with an axis.
 
 _REDUCTIONS = [
-    np.all, np.any, np.count_nonzero, np.max, np.mean, np.median, np.min, np.nanmax, np.nanmean, np.nanmedian, np.nanmin,
+    np.all, np.amax, np.amin, np.any, np.count_nonzero, np.max, np.mean, np.median, np.min, np.nanmax, np.nanmean, np.nanmedian, np.nanmin,
     np.nanprod, np.nanstd, np.nansum, np.nanvar, np.prod, np.ptp, np.std, np.sum, np.var,
 ]  # fmt: skip
 _ONE_AXIS = [np.argmax, np.argmin, np.nanargmax, np.nanargmin]
@@ -73,6 +73,8 @@ def _with_axis(function: Any, default: Any, whole: Callable[[Any], Any]) -> Rule
         if not _live_first(args, {k: v for k, v in kwargs.items() if k != "out"}):
             return NotImplemented
         array, rest = args[0], list(lower(args[1:]))
+        if {"prepend", "append"} & kwargs.keys():
+            return NotImplemented
         out = kwargs.pop("out", None)
         axis = rest[place] if len(rest) > place else kwargs.pop("axis", default)
         array, axis = whole(array) if axis is None else (array, _shifted(axis, array.ndim))
@@ -325,6 +327,15 @@ def _solve(a: Any, b: Any) -> Any:
     right = _spread(b, rows)
     result = np.linalg.solve(_spread(a, rows), right[..., None] if b.ndim == 1 else right)
     return _of(result[..., 0] if b.ndim == 1 else result)
+
+
+@_rule(np.linalg.norm)
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if axis is not None:
+        return _of(np.linalg.norm(x.value, ord, _shifted(axis, x.ndim), keepdims))
+    if ord is None and not keepdims:
+        return _of(np.linalg.norm(np.ravel(x).value, axis=1))
+    return NotImplemented
 
 
 @_rule(np.trace)

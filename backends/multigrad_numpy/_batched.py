@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import DuckArray, _getitem, ducks, is_live, lower
 from multigrad_numpy._memory import Memory, Plain, Positions, counting, shares
 from multigrad_numpy._refusal import Diverged, refusal
@@ -34,6 +35,7 @@ class BatchArray(DuckArray):
     __slots__ = ()
     handlers = SHARED
     rules: ClassVar[dict[Any, Rule]] = {}
+    calls_back = frozenset({np.apply_along_axis, np.apply_over_axes})
 
     @property
     def live_shape(self) -> tuple[int, ...]:
@@ -296,6 +298,8 @@ def by_row(cls: type[BatchArray], function: Callable[..., Any], args: tuple[Any,
             array._go_live((args, kwargs))
     rows = next(duck for duck in ducks((args, kwargs)) if duck._memory.live).value.shape[0]
     results = [function(*take_row(args, row), **take_row(kwargs, row)) for row in range(rows)]
+    if any_duck(results):
+        raise Diverged(f"{getattr(function, '__name__', function)} calls back a function that uses batched values")
     return out if out is not None and not isinstance(out, tuple) else restack(cls, results)
 
 

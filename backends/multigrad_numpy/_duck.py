@@ -71,6 +71,8 @@ class DuckArray(Operators, Methods):
 
     __slots__ = ("__weakref__", "_frozen", "_ghost", "_memory", "_scalar", "_seen", "_value")
     handlers: ClassVar[Mapping[Any, Callable[..., Any]]]  # what is done alike for every kind, by identity of the function
+    # Functions that call the user's: their own Python code is run, so that what the user's function returns may be live.
+    calls_back: ClassVar[frozenset[Any]]
 
     def __init__(
         self, memory: Memory, value: Any = None, ghost: Plain | None = None, scalar: bool = False, frozen: str = ""

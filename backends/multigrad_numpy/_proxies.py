@@ -19,8 +19,6 @@ from multigrad_numpy._duck import DuckArray
 PROXIED = frozenset({"numpy", "scipy", "math", "cmath"})
 _BUILTINS = (types.BuiltinFunctionType, types.FunctionType, np.ufunc, type(np.sum))
 _UFUNC_METHODS = frozenset({"accumulate", "at", "outer", "reduce", "reduceat"})
-# These call the user's function: their own Python code is run, so that what it returns may be live.
-CALLING_BACK = frozenset({np.apply_along_axis, np.apply_over_axes, np.piecewise})
 
 
 def root_of(thing: Any) -> str:
@@ -42,7 +40,7 @@ class FunctionProxy:
             update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._function in CALLING_BACK:
+        if self._function in self._kind.calls_back:
             from multigrad_numpy._rebind import own_code
 
             return own_code(self._kind, self._function)(*args, **kwargs)

@@ -49,6 +49,7 @@ class TracedArray(DuckArray):
 
     __slots__ = ()
     handlers = SHARED
+    calls_back = frozenset({np.apply_along_axis, np.apply_over_axes, np.piecewise})
 
     @property
     def live_shape(self) -> tuple[int, ...]:
