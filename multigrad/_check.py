@@ -29,7 +29,7 @@ from multigrad._report import Entry, GradReport, Leg
 from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
-from multigrad._verdict import Rules, Verdict
+from multigrad._verdict import Rules, Status, Verdict
 from multigrad.backends import (
     Array,
     Backend,
@@ -244,6 +244,10 @@ class _Check:
         self.legs.append(
             Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         )
+        # An adapter that can differentiate fn by other means says what those think of a mismatch.
+        opinion = getattr(self.f, "second_opinion", None)
+        if opinion is not None and self.legs[-1].verdict is Verdict.MISMATCH:
+            self.findings += opinion(J, self.legs[-1].numeric, self.legs[-1].status == Status.MISMATCH)
 
     def _judge_probes(self, backward: Reverse) -> None:
         if self.legs[-1].verdict is Verdict.MISMATCH:

@@ -10,9 +10,10 @@ import numpy as np
 from multigrad._findings import Finding
 from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Unsupported
 from multigrad_numpy._arguments import Arguments
+from multigrad_numpy._opinion import second_opinion
 from multigrad_numpy._results import Results
+from multigrad_numpy._rows import evaluate_rows
 
 
 class Derivative(Protocol):
@@ -33,6 +34,7 @@ class NumpyFunction:
         fn: the user's function.
         inputs: its arguments.
         derive: makes the derivative under test of this function.
+        has_opinion: whether that derivative is not itself the trace, which can then give a second opinion.
 
     Attributes:
         arguments: the inputs taken apart.
@@ -41,9 +43,14 @@ class NumpyFunction:
     """
 
     def __init__(
-        self, fn: Callable[..., Any], inputs: tuple[Any, ...], derive: Callable[[NumpyFunction], Derivative]
+        self,
+        fn: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        derive: Callable[[NumpyFunction], Derivative],
+        has_opinion: bool = False,
     ) -> None:
         self._fn = fn
+        self._has_opinion = has_opinion
         self.arguments = Arguments.of(inputs)
         self.x = self.arguments.x
         self.inputs: Sequence[Leaf] = self.arguments.checked
@@ -62,7 +69,7 @@ class NumpyFunction:
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
-            raise Unsupported("NumPy code is evaluated row by row")
+            return evaluate_rows(self._fn, self.arguments, self.results, X)
         return self.results.pick(self._fn(*self.arguments.fill(X[0])))[None]
 
     def vjp(self, U: Array, /) -> Array:
@@ -70,6 +77,10 @@ class NumpyFunction:
 
     def jvp(self, V: Array, /) -> Array:
         return self._derivative.jvp(V)
+
+    def second_opinion(self, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
+        """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n)."""
+        return second_opinion(self._fn, self, analytical, numeric, wrong) if self._has_opinion else []
 
     def call_with_copies(self, function: Callable[..., Any], name: str) -> Any:
         """Call ``function`` with copies of the arguments at the point, and report if it changes them."""
