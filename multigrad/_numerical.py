@@ -60,6 +60,8 @@ class Numerical:
         self.rng = rng
         self.jitter = jitter
         self.noise: Noise | None = None
+        # The largest one-sided quotient on a short ladder, for each output: the size of what its row holds.
+        self.swing = np.zeros_like(here)
 
     def compare(
         self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
@@ -102,7 +104,7 @@ class Numerical:
             q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
-            own = self._own(context, slice(None), np.abs(value).max(axis=0))
+            own = self._own(context, slice(None))
             status = _verdict.judge(analytical, best, own, self.rules).status
             steady = np.abs(q.forward - q.backward)
             kink = (steady[-1] > 4 * q.forward_noise[-1]) & (steady[-1] > 0.9 * steady[0])
@@ -141,8 +143,11 @@ class Numerical:
         q = self._quotients(sampled)
         best = estimate(q.central, q.central_noise, sampled.ratio)
         found.value[block], found.bar[block] = best.value, best.bar
-        largest = np.max(np.abs(q.central), axis=0, initial=0.0, where=np.isfinite(q.central))
-        own = self._own(context, block, largest.max(axis=0, initial=0.0))
+        quotient = np.abs(q.forward)
+        self.swing = np.maximum(
+            self.swing, np.where(np.isfinite(quotient), quotient, 0.0).max(axis=(0, 1), initial=0.0)
+        )
+        own = self._own(context, block)
         analytical = found.analytical[block]
         said = _verdict.judge(analytical, best, own, self.rules)
         found.status[block] = said.status
@@ -170,7 +175,7 @@ class Numerical:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
         sampled = self._climb(part, exponents)
-        own = self._own(context, chosen, np.zeros_like(self.here))
+        own = self._own(context, chosen)
         noise = self.noise
         assert noise is not None
         two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
@@ -206,16 +211,16 @@ class Numerical:
             at = _fit.exponents(self.rng)
             X, up, down = _ladder.points(self.x, directions.take(some), at)
             fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps)
-            own = self._own(context, some, np.zeros(found.analytical.shape[1]))
+            own = self._own(context, some)
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
             better = hidden[some] & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 
-    def _own(self, context: Context, block: Index | slice, largest: Array) -> Context:
+    def _own(self, context: Context, block: Index | slice) -> Context:
         noise = self.noise
         assert noise is not None
-        scale = np.maximum(context.scale[block], largest)
+        scale = np.maximum(context.scale[block], self.swing)
         return Context(scale, context.row[block], context.dust[block], noise.relative + self.rules.eps)
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:

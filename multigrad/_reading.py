@@ -102,8 +102,6 @@ def _read(
     inside = _kinks.edge(q, ratio)
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
     best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
-    largest = np.max(np.abs(best.value), axis=0, initial=0.0, where=np.isfinite(best.bar))
-    context = replace(context, scale=np.maximum(context.scale, largest))
     status = _verdict.judge(analytical, best, context, rules).status
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, rules)

@@ -120,12 +120,14 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     no_value = (seen <= bar) & (bar <= context.nothing)
     agrees = difference <= tol + bar
     dust = (claimed <= context.dust) & no_value
-    zero = (analytical == 0) & no_value
+    # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
+    still = (analytical == 0) & (value == 0)
+    zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
     status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[dust] = Status.UNRESOLVED
+    status[dust | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
     status[zero | ((size < DENORMAL) & ((bar < DENORMAL) | no_value))] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE

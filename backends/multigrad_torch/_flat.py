@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf, Options
 from multigrad_torch._batch import Batch
 from multigrad_torch._forward import Forward
 from multigrad_torch._program import Program
-from multigrad_torch._repeats import repeats
+from multigrad_torch._regime import settle
+from multigrad_torch._repeats import again, repeats
 from multigrad_torch._reverse import Reverse
 
 
@@ -35,14 +35,17 @@ class TorchFunction:
         self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in slots])
         self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in slots)
         self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
-        self.eps = max(torch.finfo(slot.tensor.dtype).eps for slot in slots)
         self.repeats: Array = repeats(program, self.x)
         self.outputs: Sequence[Leaf] = program.outputs.leaves
         self.findings: Sequence[Finding] = program.findings
         self._program = program
+        self.eps = settle(program, self.x, options.seed)
+        if program.promoted:
+            self.repeats = again(program, self.x, self.repeats)
         self._batch = Batch(program)
         self._reverse = Reverse(program, self.x)
         self._forward = Forward(program, self.x, self.eps)
+        self._tried_undefined = not any(leaf.attached for leaf in self.outputs)
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
@@ -51,7 +54,11 @@ class TorchFunction:
             return self._program.plain(X[0])[None]
 
     def vjp(self, U: Array, /) -> Array:
-        return self._reverse(U)
+        product = self._reverse(U)
+        if len(U) == 1 and not self._tried_undefined:
+            self._tried_undefined = True
+            self._reverse.try_undefined(U[0])
+        return product
 
     def jvp(self, V: Array, /) -> Array:
         return self._forward(V)

@@ -13,9 +13,11 @@ from multigrad._findings import Finding
 from multigrad.backends import Array, Options
 from multigrad.errors import InvalidUse
 from multigrad_torch import _captures, _params
+from multigrad_torch._dtypes import WIDE, nominal_dtype
 from multigrad_torch._leaves import Fixed, Slot, copied, sort_out
 from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._params import Params
+from multigrad_torch._promote import AsWritten, Promotion
 from multigrad_torch._state import State
 from multigrad_torch._tree import Tree
 
@@ -30,6 +32,7 @@ class Program:
         fixed: the inputs that are held fixed.
         state: the context that every call runs in.
         outputs: the pattern of what it returns; set by the first call.
+        promoted: whether it is evaluated in float64 instead of the precision that it is written for.
         findings: what was noticed; grows.
     """
 
@@ -56,6 +59,19 @@ class Program:
         if not self.slots:
             raise InvalidUse("no_differentiable_input", _nothing_to_check(self.fixed))
         self.findings: list[Finding] = []
+        self.promoted = False
+        self._nominal = nominal_dtype(slot.given for slot in self.slots)
+
+    def promote(self, on: bool) -> None:
+        """Evaluate it in float64, or as it is written."""
+        self.promoted = on
+        for slot in self.slots:
+            slot.dtype = WIDE.get(slot.given, slot.given) if on else slot.given
+        self.outputs.promote(on)
+
+    def evaluation(self) -> Promotion | AsWritten:
+        """The arithmetic of one evaluation and of the backward passes that belong to it."""
+        return Promotion(self._nominal) if self.promoted else AsWritten()
 
     def values(self, row: Array) -> list[Tensor]:
         """Fresh dense numbers for every slot: (n,) or (b, n)."""
@@ -71,9 +87,14 @@ class Program:
         given = iter(tensors)
         return [next(given) if isinstance(place, Slot) else place.copy() for place in self._places]
 
-    def call(self, leaves: Sequence[Any]) -> Any:
+    def call(self, leaves: Sequence[Any], evaluation: Promotion | AsWritten | None = None) -> Any:
         """Call the user's function on leaves that ``arrange`` has made."""
-        return self._fn(*self._tree.build(iter(leaves)))
+        evaluation = evaluation or self.evaluation()
+        with evaluation.active():
+            for place, leaf in zip(self._places, leaves, strict=True):
+                if isinstance(place, Slot):
+                    evaluation.take(leaf, place.given)
+            return self._fn(*self._tree.build(iter(leaves)))
 
     def plain(self, row: Array) -> Array:
         """One call as the user would make it: (n,) -> (m,). The state must be open."""
@@ -96,7 +117,7 @@ class Program:
                 self._note_change(place, leaf, row)
         return returned
 
-    def tracked(self, row: Array) -> tuple[list[Tensor], list[Tensor]]:
+    def tracked(self, row: Array, evaluation: Promotion | AsWritten | None = None) -> tuple[list[Tensor], list[Tensor]]:
         """A call in which every checked leaf requires a gradient: these leaves, and the outputs with their graph.
 
         The state must be open, ``params.tracked()`` too.
@@ -109,7 +130,7 @@ class Program:
             for slot, leaf in zip(self.arguments, leaves, strict=True)
         ]
         with torch.enable_grad():
-            outputs = self.outputs.take(self.call(self.arrange(handed)))
+            outputs = self.outputs.take(self.call(self.arrange(handed), evaluation))
         return [*leaves, *(slot.tensor for slot in self.params.slots)], outputs
 
     def _note_change(self, place: Slot | Fixed, leaf: Any, row: Array) -> None:

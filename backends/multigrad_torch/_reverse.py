@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import Variable
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, Unsupported
 from multigrad_torch._cotangents import Cotangent, several
-from multigrad_torch._engine import Graph, engine
+from multigrad_torch._graph import Graph, engine
 from multigrad_torch._program import Program
 from multigrad_torch._undefined import undefined_gradients
 from multigrad_torch._vmap import vmap
@@ -59,9 +58,6 @@ class Reverse:
         if not self._compared:
             self._compared = True
             self._keeps = self._keeps and self._survives(u, gradient)
-            with self._program.state, self._program.params.tracked():
-                for finding in undefined_gradients(self._forward, self._hand_strided, u):
-                    self._program.note(finding)
         return gradient
 
     def _run_on_any_graph(self, u: Array) -> Array:
@@ -144,13 +140,20 @@ class Reverse:
             return self._read([next(found) if some else None for some in reached], (len(U),))
 
     def _forward(self) -> Graph:
-        leaves, outputs = self._program.tracked(self._x)
+        evaluation = self._program.evaluation()
+        leaves, outputs = self._program.tracked(self._x, evaluation)
         pairs = zip(outputs, self._program.outputs.leaves, strict=True)
-        return Graph([output for output, leaf in pairs if leaf.attached], leaves)
+        return Graph([output for output, leaf in pairs if leaf.attached], leaves, evaluation)
 
     def _hand(self, graph: Graph, u: Array, expand: bool = True) -> list[Cotangent]:
         pairs = zip(self._attached, graph.outputs, strict=True)
         return [Cotangent(leaf, output, u, expand) for leaf, output in pairs]
+
+    def try_undefined(self, u: Array) -> None:
+        """Note what goes wrong where cotangents are undefined; ``u`` (m,) is one that may be used."""
+        with self._program.state, self._program.params.tracked():
+            for finding in undefined_gradients(self._forward, self._hand_strided, u):
+                self._program.note(finding)
 
     def _hand_strided(self, graph: Graph, u: Array) -> list[Cotangent]:
         return self._hand(graph, u, expand=False)
@@ -169,17 +172,16 @@ class Reverse:
 
 def _accumulated(graph: Graph, cotangents: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor | None]:
     """What ``.backward()`` leaves in ``.grad``, which is put back for the inputs and for others that it may reach."""
-    kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
-    for leaf, _ in kept:
-        leaf.grad = None
-    try:
-        Variable._execution_engine.run_backward(
-            tuple(graph.outputs), tuple(cotangents), True, False, (), True, accumulate_grad=True
-        )
-        return [leaf.grad for leaf in graph.inputs]
-    finally:
-        for leaf, gradient in kept:
-            leaf.grad = gradient
+    with graph.evaluation.active():
+        kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
+        for leaf, _ in kept:
+            leaf.grad = None
+        try:
+            graph.evaluation.accumulate(graph.outputs, cotangents)
+            return [leaf.grad for leaf in graph.inputs]
+        finally:
+            for leaf, gradient in kept:
+                leaf.grad = gradient
 
 
 def _explained(error: RuntimeError) -> Exception:

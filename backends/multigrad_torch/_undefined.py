@@ -11,7 +11,7 @@ from torch import Tensor
 from multigrad._findings import Finding
 from multigrad.backends import Array
 from multigrad_torch._cotangents import Cotangent
-from multigrad_torch._engine import Graph, engine
+from multigrad_torch._graph import Graph, engine
 from multigrad_torch._leaves import flat_numbers
 
 _REMEDY = "take None for zeros, or leave ctx.set_materialize_grads as it is"
@@ -75,13 +75,13 @@ def _cut(graph: Graph) -> Graph:
     """The same graph below a node that passes undefined gradients on."""
     undefined = torch._C._functions.UndefinedGrad
     cut: list[Tensor] = [undefined()(output) for output in graph.outputs]
-    return Graph(cut, graph.inputs)
+    return Graph(cut, graph.inputs, graph.evaluation)
 
 
 def _alone(
     graph: Graph, hand: Callable[[Graph, Array], Sequence[Cotangent]], u: Array, i: int
 ) -> tuple[Tensor | None, ...]:
-    return engine(Graph([graph.outputs[i]], graph.inputs), [hand(graph, u)[i].tensor])
+    return engine(Graph([graph.outputs[i]], graph.inputs, graph.evaluation), [hand(graph, u)[i].tensor])
 
 
 def _absolute(gradients: Sequence[Tensor | None]) -> float:
