@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -83,7 +84,7 @@ class Reverse:
         return not np.array_equal(self._run(u), gradient, equal_nan=True)
 
     def _run(self, u: Array) -> Array:
-        with self._program.state, self._program.params.tracked():
+        with self._program.state, self._point(), self._program.params.tracked():
             graph = self._graph = self._graph or self._forward()
             handed = self._hand(graph, u)
             try:
@@ -122,7 +123,7 @@ class Reverse:
         return _accumulated(graph, cotangents, self._program.state.tensors)
 
     def _several(self, U: Array) -> Array:
-        with self._program.state, self._program.params.tracked():
+        with self._program.state, self._point(), self._program.params.tracked():
             graph = self._graph = self._graph or self._forward()
             rows = [several(l, o, U) for l, o in zip(self._attached, graph.outputs, strict=True)]
             reached: list[bool] = []
@@ -139,6 +140,13 @@ class Reverse:
                 raise
             return self._read([next(found) if some else None for some in reached], (len(U),))
 
+    def _point(self) -> AbstractContextManager[None]:
+        """The params have the values of the point, where these are not the user's own."""
+        params = self._program.params
+        return (
+            nullcontext() if params.here(self._x) else params.at(self._program.split(self._program.values(self._x))[1])
+        )
+
     def _forward(self) -> Graph:
         evaluation = self._program.evaluation()
         leaves, outputs = self._program.tracked(self._x, evaluation)
@@ -151,7 +159,7 @@ class Reverse:
 
     def try_undefined(self, u: Array) -> None:
         """Note what goes wrong where cotangents are undefined; ``u`` (m,) is one that may be used."""
-        with self._program.state, self._program.params.tracked():
+        with self._program.state, self._point(), self._program.params.tracked():
             for finding in undefined_gradients(self._forward, self._hand_strided, u):
                 self._program.note(finding)
 
