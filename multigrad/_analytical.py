@@ -92,13 +92,13 @@ class Reverse:
 
     Attributes:
         jacobian: row by row from one-hot cotangents, shape (m, n).
-        probes: products with other cotangents, by plain calls.
+        contradictions: those of other products, by plain calls, that are not the Jacobian's, but for rounding.
         findings: what was noticed.
         jitter: by how much two passes with one cotangent differ, as a fraction of the largest entry.
     """
 
     jacobian: Array
-    probes: list[Probe]
+    contradictions: list[Probe]
     findings: list[Finding]
     jitter: float = 0.0
 
@@ -115,10 +115,11 @@ def reverse(f: FlatFunction, rng: np.random.Generator) -> Reverse:
     J = vjp(one_hot)
     probes = cotangent_probes(f, rng)
     findings, jitter = _repeatable(f, probes[0].product, _one(f.vjp, probes[0].vector))
+    contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.
-    if not vjp.why_looped and not all(probe.agrees(J, f.eps) for probe in probes):
+    if contradictions and not vjp.why_looped:
         J = vjp.one_by_one(one_hot)
-    return Reverse(J, probes, findings, jitter)
+    return Reverse(J, contradictions, findings, jitter)
 
 
 def reverse_jacobian(f: FlatFunction) -> Array:

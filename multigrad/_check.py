@@ -276,7 +276,7 @@ class _Check:
     def _judge_probes(self, backward: Reverse) -> None:
         if self.legs[-1].verdict is Verdict.MISMATCH:
             return
-        for probe in backward.probes:
+        for probe in backward.contradictions:
             wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)

@@ -37,7 +37,7 @@ class Noise:
     def of(self, magnitude: Array, eps: float) -> Array:
         """Bound the error of values as large as ``magnitude``, shape (..., m)."""
         growth = np.maximum(1.0, magnitude / np.where(self.level > 0, self.level, np.inf))
-        return np.maximum(eps * magnitude, 4 * self.sigma * growth)
+        return np.maximum(2 * eps * magnitude, 4 * self.sigma * growth)
 
     @property
     def relative(self) -> Array:
