@@ -36,6 +36,10 @@ NOTES = frozenset(
         "stop_gradient",
         "promotion",
         "diagnosis",
+        "convention",
+        "layout",
+        "unmatched",
+        "held_fixed",
     }
 )
 

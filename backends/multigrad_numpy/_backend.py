@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import FlatFunction, Options
@@ -34,6 +35,9 @@ class NumpyBackend:
                 "no_derivative", "NumPy has no derivatives of its own to check: pass yours, jac=, a function like fn"
             )
         return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac))
+
+    def array(self, value: Any) -> npt.NDArray[Any]:
+        return value if isinstance(value, np.ndarray) else np.from_dlpack(value)
 
 
 def _user_jacobian(jac: Callable[..., Any], function: NumpyFunction) -> UserJacobian:
