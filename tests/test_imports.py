@@ -45,6 +45,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_ladder",
         "_noise",
         "_plateaus",
+        "_precision",
         "_probe",
         "_reading",
         "_structure",
