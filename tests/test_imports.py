@@ -36,7 +36,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_ties",
     },  # stages
     {"_report", "_text"},  # the result, whose records the stages fill
-    {"_verdict"},
+    {"_verdict", "_precision"},
     {
         "_directions",
         "_estimate",
@@ -45,7 +45,6 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_ladder",
         "_noise",
         "_plateaus",
-        "_precision",
         "_probe",
         "_reading",
         "_structure",
