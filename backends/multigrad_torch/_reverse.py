@@ -63,11 +63,17 @@ class Reverse:
             self._graph = None
             if not kept:
                 raise _explained(error) from error
-            gradient, self._keeps = self._run(u), False
+            gradient, self._keeps = self._again(u), False
         if not self._compared:
             self._compared = True
             self._keeps = self._keeps and self._survives(u, gradient)
         return gradient
+
+    def _again(self, u: Array) -> Array:
+        try:
+            return self._run(u)
+        except RuntimeError as error:
+            raise _explained(error) from error
 
     def _survives(self, u: Array, gradient: Array) -> bool:
         """Whether a second backward on the same graph gives the same, or a second graph does no better."""
@@ -167,6 +173,15 @@ def _accumulated(graph: _Graph, cotangents: Sequence[Tensor], others: Sequence[T
 def _explained(error: RuntimeError) -> Exception:
     if any(text in str(error) for text in _NO_REVERSE_MODE):
         return Unsupported(f"no reverse mode: {str(error).strip().splitlines()[0]}")
+    if "ill-defined" in str(error):
+        return Defect(
+            Finding(
+                "ill_defined",
+                str(error).strip().splitlines()[0],
+                where="reverse",
+                remedy="check a function of the result that does not depend on what is arbitrary in it",
+            )
+        )
     match = _WRONG_SHAPE.search(str(error))
     if match is None:
         return error
