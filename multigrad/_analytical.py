@@ -22,6 +22,8 @@ from multigrad.errors import Defect, Unsupported
 
 # Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
 ROUNDING = 1e-11
+# The largest cotangent tried: clipping of gradients is usually done at 1, 5 or 10.
+LARGE = 32.0
 
 
 @dataclass(frozen=True)
@@ -95,13 +97,15 @@ class Reverse:
 
     Attributes:
         jacobian: row by row from one-hot cotangents, shape (m, n).
-        probes: products with other cotangents, by plain calls.
+        contradictions: those of other products, by plain calls, that are not the Jacobian's, but for rounding.
         findings: what was noticed.
+        jitter: by how much two passes with one cotangent differ, as a fraction of the largest entry.
     """
 
     jacobian: Array
-    probes: list[Probe]
+    contradictions: list[Probe]
     findings: list[Finding]
+    jitter: float = 0.0
 
 
 def reverse(f: FlatFunction, rng: np.random.Generator) -> Reverse:
@@ -114,11 +118,13 @@ def reverse(f: FlatFunction, rng: np.random.Generator) -> Reverse:
     vjp = Batched(f.vjp, len(f.x), slack=0.0, lenient=False, compared=False)
     one_hot = np.eye(f.repeats.shape[1])
     J = vjp(one_hot)
-    probes, findings = cotangent_probes(f, rng)
+    probes = cotangent_probes(f, rng)
+    findings, jitter = _repeatable(f, probes[0].product, _one(f.vjp, probes[0].vector))
+    contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.
-    if not vjp.why_looped and not all(probe.agrees(J, f.eps) for probe in probes):
+    if contradictions and not vjp.why_looped:
         J = vjp.one_by_one(one_hot)
-    return Reverse(J, probes, findings)
+    return Reverse(J, contradictions, findings, jitter)
 
 
 def reverse_jacobian(f: FlatFunction) -> Array:
@@ -132,14 +138,15 @@ def forward_jacobian(f: FlatFunction) -> Array:
     return np.ascontiguousarray(columns.T)
 
 
-def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> tuple[list[Probe], list[Finding]]:
-    """Products with the cotangents that users' code meets: of any size and sign, all outputs at once; all ones."""
+def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> list[Probe]:
+    """Products with the cotangents that users' code meets: of any size and both signs, all outputs at once; all ones."""
     m = f.repeats.shape[1]
     u = signed(rng, 1.0, 2.0, (m,))
-    first, second = (_one(f.vjp, u) for _ in range(2))
-    ones = np.ones(m)
-    probes = [Probe(u, first, "a random cotangent"), Probe(ones, _one(f.vjp, ones), "a cotangent of ones")]
-    return probes, _repeatable(f, first, second)
+    u[-1:], u[:1] = np.abs(u[-1:]), -LARGE
+    return [
+        Probe(vector, _one(f.vjp, vector), name)
+        for vector, name in ((u, "a random cotangent"), (np.ones(m), "a cotangent of ones"))
+    ]
 
 
 def tangent_probe(f: FlatFunction, rng: np.random.Generator) -> Probe:
@@ -153,23 +160,22 @@ def _one(method: object, row: Array) -> Array:
     return np.asarray(method(row[None])[0])  # type: ignore[operator]
 
 
-def _repeatable(f: FlatFunction, first: Array, second: Array) -> list[Finding]:
+def _repeatable(f: FlatFunction, first: Array, second: Array) -> tuple[list[Finding], float]:
     if np.array_equal(first, second, equal_nan=True):
-        return []
+        return [], 0.0
     moved = np.abs(second - first)
     size = np.max(np.abs(first), initial=0.0, where=np.isfinite(first))
     differs = (moved > FEW_ULP * f.eps * size) | (np.isfinite(first) != np.isfinite(second))
     if not differs.any():
-        return []
+        return [], 0.0
     k = int(np.argmax(np.where(differs, np.nan_to_num(moved, nan=np.inf), -1.0)))
-    return [
-        Finding(
-            "nondeterministic_backward",
-            f"two backward passes with the same cotangent gave {first[k]:.6g} and {second[k]:.6g}",
-            place(list(f.inputs), k),
-            "look for random numbers or state in the backward pass",
-        )
-    ]
+    finding = Finding(
+        "nondeterministic_backward",
+        f"two backward passes with the same cotangent gave {first[k]:.6g} and {second[k]:.6g}",
+        place(list(f.inputs), k),
+        "look for random numbers or state in the backward pass",
+    )
+    return [finding], float(np.max(moved, initial=0.0, where=np.isfinite(moved))) / (size or 1.0)
 
 
 def defect_or_note(mode: str, error: Defect | Unsupported) -> Finding:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,8 @@ class GradReport:
         evaluations: how often the function was evaluated, derivatives not counted.
         seconds: wall time of the check.
         seed: of the random numbers in it.
+        reason: why it cannot be told, if it cannot.
+        second: the report on the derivative of the derivative, if that was asked for.
     """
 
     verdict: Verdict
@@ -144,6 +146,7 @@ class GradReport:
     seconds: float
     seed: int
     reason: str = field(default="")
+    second: GradReport | None = None
 
     def __bool__(self) -> bool:
         return self.verdict in (Verdict.OK, Verdict.NONDIFFERENTIABLE)
@@ -170,7 +173,32 @@ class GradReport:
     @property
     def worst(self) -> tuple[Entry, ...]:
         """The entries furthest from agreement, worst first; those that are wrong, if any is."""
-        return tuple(sorted((*self.extra, *self._worst_of_legs()), key=_badness)[:SHOWN])
+        second = self.second.worst if self.second is not None else ()
+        return tuple(sorted((*self.extra, *self._worst_of_legs(), *second), key=_badness)[:SHOWN])
+
+    def with_findings(self, findings: Iterable[Finding]) -> GradReport:
+        """The same with more findings, and the verdict that follows."""
+        every = tuple(dict.fromkeys((*self.findings, *findings)))
+        errors = [finding for finding in every if finding.severity == "error"]
+        parts = [self.verdict, *(entry.status.verdict for entry in self.extra)]
+        verdict = max([*parts, *[Verdict.INCONCLUSIVE] * bool(errors)], key=lambda v: v.severity)
+        reason = f"{errors[0].kind}: {errors[0].evidence}" if errors and not self.reason else self.reason
+        reason = reason if verdict is Verdict.INCONCLUSIVE else ""
+        return replace(self, findings=every, verdict=verdict, reason=reason)
+
+    def with_second(self, second: GradReport) -> GradReport:
+        """The same with a report on the second order, which counts as much."""
+        told = [f for f in second.findings if f.severity == "error" or f.kind == "diagnosis"]
+        joined = self.with_findings(f if f.where == "order 2" else replace(f, where=_second_order(f)) for f in told)
+        verdict = max(joined.verdict, second.verdict, key=lambda v: v.severity)
+        reason = joined.reason or (f"order 2: {second.reason}" if second.reason else "")
+        return replace(
+            joined,
+            second=second,
+            verdict=verdict,
+            reason=reason if verdict is Verdict.INCONCLUSIVE else "",
+            evaluations=self.evaluations + second.evaluations,
+        )
 
     def _worst_of_legs(self) -> Iterator[Entry]:
         for leg in self.legs:
@@ -239,7 +267,20 @@ class GradReport:
             "evaluations": self.evaluations,
             "seconds": self.seconds,
             "seed": self.seed,
+            "second": self.second.to_dict() if self.second is not None else None,
         }
+
+
+def refused(finding: Finding, seed: int) -> GradReport:
+    """The report on a function that was not fit to be checked at all."""
+    empty = GradReport(
+        Verdict.INCONCLUSIVE, (), (), (), (), (), (), (), Rules.for_eps(2.0**-52, None, 0.0), "", 0, 0.0, seed
+    )
+    return empty.with_findings([finding])
+
+
+def _second_order(finding: Finding) -> str:
+    return f"order 2, {finding.where}" if finding.where else "order 2"
 
 
 def _badness(entry: Entry) -> tuple[int, float]:

@@ -17,6 +17,10 @@ from .low_precision import CASES
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*TorchScript:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"
+    ),  # torch.compile
+    pytest.mark.filterwarnings("ignore:Using `torch.compile:UserWarning"),
     pytest.mark.filterwarnings("ignore:ComplexHalf support:UserWarning"),
 ]
 
@@ -91,12 +95,11 @@ def flat(out):
     return np.concatenate([pair.double().reshape(-1).numpy() for pair in pairs])
 
 
-@pytest.mark.parametrize("bug", [1e-2, 1e-3])
 @pytest.mark.parametrize("name", PROMOTED)
-def test_the_users_own_backward_is_under_test(name, bug):
+def test_the_users_own_backward_is_under_test(name):
     fn, inputs = CASES[name].make()
-    numerical, analytical, size = directional(flatten(scaled(fn, 1 + bug), *inputs))
-    assert abs(numerical * (1 + bug) - analytical) <= 1e-7 * size
+    numerical, analytical, size = directional(flatten(scaled(fn, 1.001), *inputs))
+    assert abs(numerical * 1.001 - analytical) <= 1e-7 * size
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -212,7 +215,7 @@ def test_overflow_of_the_gradient():
 )
 def test_double_is_evaluated_as_it_is_written(fn):
     f = flatten(fn, torch.randn(4, 3).double())
-    assert not f._program.promoted and f.eps == DOUBLE and f.findings == ()
+    assert not f._program.promoted and f.eps == DOUBLE and not f.findings
 
 
 # ------------------------------------------------------------------------------------------------ nothing is changed
