@@ -12,14 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from multigrad._batches import Batched
+from multigrad._colouring import colours
 from multigrad._directions import signed
 from multigrad._findings import Finding
+from multigrad._pattern import Pattern, Sparse
 from multigrad._purity import FEW_ULP, place
 from multigrad._report import Entry
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array, FlatFunction
 from multigrad.errors import Defect, Unsupported
 
+# Rows that are differentiated alone as well as in their groups.
+SINGLES = 3
 # Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
 ROUNDING = 1e-11
 
@@ -38,20 +42,20 @@ class Probe:
     product: Array
     name: str
 
-    def agrees(self, J: Array, eps: float) -> bool:
+    def agrees(self, J: Array | Sparse, eps: float) -> bool:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
         return self._worst(J, max(ROUNDING, FEW_ULP * eps)) is None
 
-    def disagreement(self, J: Array, rules: Rules, noise: Array) -> int | None:
+    def disagreement(self, J: Array | Sparse, rules: Rules, noise: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
 
         ``noise`` is the relative noise of each output, shape (m,), which the derivatives may share.
         """
         return self._worst(J, rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0)))
 
-    def _worst(self, J: Array, relative: float) -> int | None:
+    def _worst(self, J: Array | Sparse, relative: float) -> int | None:
         with np.errstate(all="ignore"):
-            expected, size = self.vector @ J, np.abs(self.vector) @ np.abs(J)
+            expected, size = self.vector @ J, np.abs(self.vector) @ abs(J)
             difference = np.abs(self.product - expected)
             if (difference <= relative * size).all():
                 return None
@@ -60,7 +64,7 @@ class Probe:
         k = int(np.argmax(excess))
         return k if excess[k] > 1 else None
 
-    def accuse(self, k: int, J: Array, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
+    def accuse(self, k: int, J: Array | Sparse, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
         """Report a backward pass that is right for one-hot cotangents and wrong for this one."""
         expected = float(self.vector @ J[:, k])
         where = place(list(f.inputs), k)
@@ -89,31 +93,60 @@ class Reverse:
     """What reverse mode says.
 
     Attributes:
-        jacobian: row by row from one-hot cotangents, shape (m, n).
+        jacobian: row by row from one-hot cotangents, shape (m, n); sparse where f is.
         probes: products with other cotangents, by plain calls.
         findings: what was noticed.
     """
 
-    jacobian: Array
+    jacobian: Array | Sparse
     probes: list[Probe]
     findings: list[Finding]
 
 
-def reverse(f: FlatFunction, rng: np.random.Generator) -> Reverse:
+def reverse(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None) -> Reverse:
     """Differentiate in reverse mode.
+
+    Where f has the given sparsity pattern, rows that share no column share a cotangent. If the derivative turns out to
+    have another pattern, or not to be linear, it is taken row by row.
 
     Raises:
         Unsupported: the function has no reverse mode.
         Defect: its rule is broken in another way than by its values.
     """
     vjp = Batched(f.vjp, len(f.x), slack=0.0, lenient=False, compared=False)
+    probes, findings = cotangent_probes(f, rng)
+    if pattern is not None:
+        compressed = _compressed(vjp, pattern.transposed, rng)
+        if compressed is not None and all(probe.agrees(compressed, f.eps) for probe in probes):
+            return Reverse(compressed, probes, findings)
     one_hot = np.eye(f.repeats.shape[1])
     J = vjp(one_hot)
-    probes, findings = cotangent_probes(f, rng)
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.
     if not vjp.why_looped and not all(probe.agrees(J, f.eps) for probe in probes):
         J = vjp.one_by_one(one_hot)
     return Reverse(J, probes, findings)
+
+
+def _compressed(product: Batched, pattern: Pattern, rng: np.random.Generator) -> Sparse | None:
+    """The matrix whose rows meet a vector in ``product``, from one vector for each group of rows.
+
+    ``pattern`` is that of the transposed matrix: shape (inputs, rows of the matrix). None if something is found
+    outside it, or a row alone is not what it is in its group.
+    """
+    n, m = pattern.shape
+    group = colours(pattern)
+    singles = rng.choice(m, min(m, SINGLES), replace=False)
+    vectors = np.zeros((int(group.max()) + 1 + len(singles), m))
+    vectors[group, np.arange(m)] = 1.0
+    vectors[range(-len(singles), 0), singles] = 1.0
+    products, alone = np.split(product(vectors), [-len(singles)])
+    values = products[group[pattern.columns], pattern.rows].copy()
+    products[group[pattern.columns], pattern.rows] = 0.0
+    if products.any():  # also where it is NaN
+        return None
+    found = Sparse(Pattern((m, n), pattern.columns, pattern.rows), values)
+    expected = np.stack([found.T[:, k] for k in singles.tolist()])
+    return found if np.allclose(alone, expected, rtol=ROUNDING, atol=0.0, equal_nan=True) else None
 
 
 def reverse_jacobian(f: FlatFunction) -> Array:
@@ -121,10 +154,14 @@ def reverse_jacobian(f: FlatFunction) -> Array:
     return Batched(f.vjp, len(f.x), slack=0.0, lenient=False)(np.eye(f.repeats.shape[1]))
 
 
-def forward_jacobian(f: FlatFunction) -> Array:
-    """The Jacobian column by column from one-hot tangents, shape (m, n); raises as ``reverse_jacobian``."""
-    columns = Batched(f.jvp, f.repeats.shape[1], slack=0.0, lenient=False)(np.eye(len(f.x)))
-    return np.ascontiguousarray(columns.T)
+def forward_jacobian(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None) -> Array | Sparse:
+    """The Jacobian column by column from one-hot tangents, or tangents for groups of columns; raises as ``reverse``."""
+    jvp = Batched(f.jvp, f.repeats.shape[1], slack=0.0, lenient=False)
+    if pattern is not None:
+        compressed = _compressed(jvp, pattern, rng)
+        if compressed is not None and tangent_probe(f, rng).agrees(compressed, f.eps):
+            return compressed.T
+    return np.ascontiguousarray(jvp(np.eye(len(f.x))).T)
 
 
 def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> tuple[list[Probe], list[Finding]]:

@@ -21,10 +21,12 @@ from multigrad._analytical import (
 )
 from multigrad._batches import Batched
 from multigrad._detached import only_attached
-from multigrad._directions import unit_vectors
+from multigrad._directions import Directions, unit_vectors
 from multigrad._findings import Finding
 from multigrad._numerical import Numerical
+from multigrad._pattern import Sparse
 from multigrad._report import Entry, GradReport, Leg
+from multigrad._structure import INPUTS_FROM, Structure, find_structure
 from multigrad._ties import check_ties
 from multigrad._tree import walk
 from multigrad._verdict import Rules, Verdict
@@ -47,6 +49,7 @@ from multigrad.errors import (
 )
 
 MODES = ("reverse", "forward")
+DOUBLE = 1e-12  # coarser arithmetic than this has no structure to be seen in single values
 
 T = TypeVar("T")
 
@@ -199,11 +202,18 @@ class _Check:
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
         self.directions = unit_vectors(self.f.x, self.rng)
+        self.structure = self._find_structure()
         self._compare_modes()
         return self._report()
 
+    def _find_structure(self) -> Structure | None:
+        if self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
+            return None
+        return find_structure(self.values, self.f.x, self.f.inputs, self.rng)
+
     def _compare_modes(self) -> None:
-        backward = self._mode("reverse", lambda f: reverse(f, self.rng))
+        pattern = self.structure.pattern if self.structure else None
+        backward = self._mode("reverse", lambda f: reverse(f, self.rng, pattern))
         if backward is not None:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
@@ -211,7 +221,7 @@ class _Check:
         if backward is not None and self._forward_agrees(backward.jacobian):
             self.agreeing.append("forward")
             return
-        forward = self._mode("forward", forward_jacobian)
+        forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
         if forward is not None:
             self._compare("forward", forward)
 
@@ -230,17 +240,19 @@ class _Check:
             self.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {reason}", mode))
         return None
 
-    def _compare(self, mode: str, J: Array) -> None:
-        analytical = self.directions.times(J)
+    def _compare(self, mode: str, J: Array | Sparse) -> None:
+        directions, analytical = self._products(J)
         if self.eps is None:
-            found = self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            found = self.numerical.compare(directions, analytical, self.f.inputs, self.f.outputs)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
-        length = found.directions.weights[:, None]
-        self.legs.append(
-            Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
-        )
+        self.legs.append(Leg(mode, J, found))
+
+    def _products(self, J: Array | Sparse) -> tuple[Directions, Array]:
+        if self.structure and isinstance(J, Sparse):
+            return self.structure.directions, self.structure.times(J)
+        return self.directions, self.directions.times(J)
 
     def _judge_probes(self, backward: Reverse) -> None:
         if self.legs[-1].verdict is Verdict.MISMATCH:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from multigrad._entries import Entries
 from multigrad._findings import Finding
+from multigrad._pattern import Sparse
 from multigrad._verdict import Codes, Rules, Status, Verdict
 from multigrad.backends import Array, Leaf
 
@@ -77,35 +80,71 @@ class Block:
 
 @dataclass(frozen=True)
 class Leg:
-    """One mode compared in full: what the Jacobian is by the mode, and by differences. All shapes (m, n).
+    """One mode compared in full: what the Jacobian is by the mode, and by differences.
 
     Attributes:
         mode: ``reverse`` or ``forward``.
-        analytical: the Jacobian by that mode.
-        numeric: the estimates.
-        bar: bounds on their errors.
-        status: a ``Status`` for each entry.
-        unexplored: inputs that were left half looked at because so many others are wrong.
+        jacobian: by that mode, shape (m, n).
+        entries: the comparison.
     """
 
     mode: str
-    analytical: Array
-    numeric: Array
-    bar: Array
-    status: Codes
-    unexplored: int = 0
+    jacobian: Array | Sparse
+    entries: Entries
 
     @property
     def verdict(self) -> Verdict:
         """The verdict of the worst entry."""
-        return Status(int(self.status.max(initial=0))).verdict
+        return Status(int(self.entries.status.max(initial=0))).verdict
+
+    @property
+    def unexplored(self) -> int:
+        """How many directions were left half looked at because so many others are wrong."""
+        return self.entries.unexplored
+
+    @cached_property
+    def analytical(self) -> Array:
+        """The Jacobian under test, shape (m, n)."""
+        return self.jacobian.dense() if isinstance(self.jacobian, Sparse) else self.jacobian
+
+    @cached_property
+    def numeric(self) -> Array:
+        """The estimates, shape (m, n)."""
+        return self.entries.numeric
+
+    @cached_property
+    def bars(self) -> Array:
+        """Bounds on the errors of the estimates, shape (m, n)."""
+        return self.entries.bars
+
+    @cached_property
+    def statuses(self) -> Codes:
+        """A ``Status`` for each entry, shape (m, n)."""
+        return self.entries.statuses
 
     @property
     def sharpness(self) -> float:
         """The largest relative error that an entry called ok might still have."""
-        size = np.maximum(np.abs(self.analytical), np.abs(self.numeric))
-        told = (self.status == Status.OK) & (size > 0)
-        return float(np.max(self.bar / np.where(told, size, 1.0), initial=0.0, where=told))
+        e = self.entries
+        size = np.maximum(np.abs(e.analytical), np.abs(e.value))
+        told = (e.status == Status.OK) & (size > 0)
+        return float(np.max(e.bar / np.where(told, size, 1.0), initial=0.0, where=told))
+
+    def worst(self, rules: Rules) -> Iterator[tuple[int, int, float, float, float, Status]]:
+        """The worst entries: row, column, analytical, numeric, bar and status."""
+        e = self.entries
+        size = np.maximum(np.abs(e.analytical), np.abs(e.value))
+        allowed = rules.rtol * size + rules.atol * e.directions.lengths + e.bar
+        excess = np.abs(e.analytical - e.value) / np.maximum(allowed, 1e-300)
+        rank = e.status * 1e6 + np.minimum(np.where(np.isfinite(excess), excess, np.inf), 1e5)
+        count = min(SHOWN, rank.size)
+        for k in np.argpartition(-rank.ravel(), count - 1)[:count] if count else ():
+            c, i = divmod(int(k), rank.shape[1])
+            j = e.column(c, i)
+            weight = float(e.directions.weight(j))
+            J = self.jacobian
+            analytical = J.at(i, j) if isinstance(J, Sparse) else float(J[i, j])
+            yield i, j, analytical, float(e.value[c, i]) / weight, float(e.bar[c, i]) / abs(weight), Status(int(e.status[c, i]))
 
 
 @dataclass(frozen=True)
@@ -158,8 +197,8 @@ class GradReport:
                 leg.mode,
                 leg.numeric[out.slice, leaf.slice],
                 leg.analytical[out.slice, leaf.slice],
-                leg.bar[out.slice, leaf.slice],
-                leg.status[out.slice, leaf.slice],
+                leg.bars[out.slice, leaf.slice],
+                leg.statuses[out.slice, leaf.slice],
             )
             for leg in self.legs
             for out in self.outputs
@@ -174,27 +213,13 @@ class GradReport:
 
     def _worst_of_legs(self) -> Iterator[Entry]:
         for leg in self.legs:
-            excess = np.abs(leg.analytical - leg.numeric) / np.maximum(self._allowed(leg), 1e-300)
-            excess = np.where(np.isfinite(excess), excess, np.inf)
-            rank = leg.status * 1e6 + np.minimum(excess, 1e5)
-            flat = rank.ravel()
-            count = min(SHOWN, flat.size)
-            for k in np.argpartition(-flat, count - 1)[:count] if count else ():
-                yield self._entry(leg, *divmod(int(k), leg.status.shape[1]))
-
-    def _allowed(self, leg: Leg) -> Array:
-        size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
-        return np.asarray(self.rules.rtol * size + self.rules.atol + leg.bar)
-
-    def _entry(self, leg: Leg, i: int, j: int) -> Entry:
-        a, e, bar = (float(part[i, j]) for part in (leg.analytical, leg.numeric, leg.bar))
-        allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
-        status = Status(int(leg.status[i, j]))
-        return Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
+            for i, j, a, e, bar, status in leg.worst(self.rules):
+                allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
+                yield Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
 
     def count(self, status: Status) -> int:
         """How many entries have that status, over all legs."""
-        return sum(int(np.count_nonzero(leg.status == status)) for leg in self.legs)
+        return sum(leg.entries.count(status) for leg in self.legs)
 
     @property
     def sharpness(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from multigrad._verdict import Status, Verdict
@@ -59,7 +60,7 @@ def _table(entries: list[Entry]) -> list[str]:
 
 
 def _counts(report: GradReport) -> list[str]:
-    total = sum(leg.status.size for leg in report.legs)
+    total = sum(math.prod(leg.entries.shape) for leg in report.legs)
     parts = [
         f"{report.count(status)} {words}"
         for status, words in (
