@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,15 +21,21 @@ from multigrad._analytical import (
 )
 from multigrad._batches import Batched
 from multigrad._detached import only_attached
-from multigrad._directions import Directions, unit_vectors
+from multigrad._directions import unit_vectors
+from multigrad._dust import rounding_dust
+from multigrad._entries import Entries
 from multigrad._findings import Finding
+from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
 from multigrad._pattern import Sparse
-from multigrad._report import Entry, GradReport, Leg
+from multigrad._report import Entry, GradReport, Leg, refused
+from multigrad._sparse_leg import SparseLeg
+from multigrad._second import with_second_order
 from multigrad._structure import INPUTS_FROM, Structure, find_structure
+from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
-from multigrad._verdict import Rules, Verdict
+from multigrad._verdict import Rules, Status, Verdict
 from multigrad.backends import (
     Array,
     Backend,
@@ -49,7 +55,10 @@ from multigrad.errors import (
 )
 
 MODES = ("reverse", "forward")
-DOUBLE = 1e-12  # coarser arithmetic than this has no structure to be seen in single values
+# Coarser arithmetic than this has no structure to be seen in single values.
+DOUBLE = 1e-12
+# Jacobians up to this size are compared entry by entry where something is wrong with a group.
+UNFOLDED = 2**21
 
 T = TypeVar("T")
 
@@ -61,6 +70,7 @@ def check_grad(
     *,
     jac: Callable[..., Any] | None = None,
     params: Any = None,
+    order: int = 1,
     modes: Sequence[str] = MODES,
     eps: float | None = None,
     rtol: float | None = None,
@@ -82,6 +92,7 @@ def check_grad(
         jac: the derivative under test, where it is the user's own: called like ``fn``, it returns the gradient of a
             scalar function or a Jacobian of shape output + input; a tuple of them for several inputs.
         params: what is to be checked besides the inputs: ``"captured"``, a module, or a pytree.
+        order: 2 to check the derivative of the derivative as well.
         modes: ``"reverse"``, ``"forward"``; one that the function does not support is noted.
         eps: one fixed absolute step, in place of the ladder's choice.
         rtol: relative tolerance; 1e-7 for float64 arithmetic if left alone.
@@ -111,17 +122,28 @@ def check_grad(
     """
     started = time.perf_counter()
     arguments = as_arguments(inputs)
-    _validate(fn, modes, eps, rtol, atol)
+    _validate(fn, modes, order, eps, rtol, atol)
     adapter = choose_backend(backend, arguments)
     options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options))
-    f = adapter.flatten(fn, arguments, options)
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
-    result = run_check(f, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
+    check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
+    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
     return report
+
+
+def _check_at(
+    flatten: Callable[[], FlatFunction], check: Callable[[FlatFunction], GradReport], order: int, seed: int
+) -> GradReport:
+    try:
+        f = flatten()
+    except Defect as error:
+        return refused(error.finding, seed)
+    report = look_nearby(f, check(f), check, seed)
+    return report if order == 1 else with_second_order(f, report, check, seed)
 
 
 def run_check(
@@ -165,9 +187,11 @@ def announce(report: GradReport) -> None:
         warnings.warn(NonDifferentiableWarning(str(report)), stacklevel=3)
 
 
-def _validate(fn: object, modes: Sequence[str], eps: float | None, rtol: float | None, atol: float) -> None:
+def _validate(fn: object, modes: Sequence[str], order: int, eps: float | None, rtol: float | None, atol: float) -> None:
     if not callable(fn):
         raise InvalidUse("not_callable", f"fn must be callable, not {type(fn).__name__}")
+    if order not in (1, 2):
+        raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
     unknown = [mode for mode in modes if mode not in MODES]
     if isinstance(modes, str) or unknown or not modes:
         raise InvalidUse("unknown_mode", f"modes must be some of {MODES}, not {modes!r}")
@@ -217,10 +241,13 @@ class _Check:
         if backward is not None:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
+            self._allow_jitter(backward.jitter)
             self._judge_probes(backward)
         if backward is not None and self._forward_agrees(backward.jacobian):
             self.agreeing.append("forward")
             return
+        if any(finding.kind == "ill_defined" for finding in self.findings):
+            return  # it is not the other mode either that could be right
         forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
         if forward is not None:
             self._compare("forward", forward)
@@ -241,29 +268,67 @@ class _Check:
         return None
 
     def _compare(self, mode: str, J: Array | Sparse) -> None:
-        directions, analytical = self._products(J)
+        grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
+        if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
+            check_ties(self.numerical, grouped)
+            self.legs.append(SparseLeg(mode, J, grouped))
+            return
+        J = J.dense() if isinstance(J, Sparse) else J
+        analytical = self.directions.times(J)
         if self.eps is None:
-            found = self.numerical.compare(directions, analytical, self.f.inputs, self.f.outputs)
+            found = (
+                self.numerical.unfold(grouped, self.directions, J, self.f.inputs, self.f.outputs)
+                if grouped is not None
+                else self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            )
+            self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
-        self.legs.append(Leg(mode, J, found))
+        length = found.directions.weights[:, None]
+        self.legs.append(
+            Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
+        )
+        # An adapter that can differentiate fn by other means says what those think of a mismatch.
+        opinion = getattr(self.f, "second_opinion", None)
+        if opinion is not None and self.legs[-1].verdict is Verdict.MISMATCH:
+            self.findings += opinion(J, self.legs[-1].numeric, self.legs[-1].status == Status.MISMATCH)
 
-    def _products(self, J: Array | Sparse) -> tuple[Directions, Array]:
-        if self.structure and isinstance(J, Sparse):
-            return self.structure.directions, self.structure.times(J)
-        return self.directions, self.directions.times(J)
+    def _compare_groups(self, J: Sparse) -> Entries:
+        assert self.structure is not None
+        return self.numerical.compare(
+            self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs
+        )
+
+    def _allow_jitter(self, jitter: float) -> None:
+        """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
+        if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
+            return
+        leg = self.legs[-1]
+        row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
+        with np.errstate(invalid="ignore"):
+            explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
+        status = np.where(explained & (leg.status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), leg.status)
+        self.legs[-1] = replace(leg, status=status)
 
     def _judge_probes(self, backward: Reverse) -> None:
-        if self.legs[-1].verdict is Verdict.MISMATCH:
+        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions:
             return
-        for probe in backward.probes:
-            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise)
+        dust = self._dust(backward.jacobian)
+        for probe in backward.contradictions:
+            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
+
+    def _dust(self, J: Array) -> Array:
+        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
+        along = rounding_dust(
+            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
+        )
+        return np.asarray((along / self.directions.weights[:, None]).T)
 
     def _forward_agrees(self, J: Array) -> bool:
         if "forward" not in self.modes:

@@ -40,6 +40,11 @@ class Entries:
         """Of the Jacobian: (m, n)."""
         return self.analytical.shape[1], self.directions.n
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is left to look at."""
+        return bool(self.status.max(initial=0) <= Status.UNRESOLVED)
+
     @cached_property
     def holders(self) -> Mask:
         """The places that stand for one entry of the Jacobian, shape (C, m); the others say that a group is 0."""

@@ -9,7 +9,8 @@ import numpy as np
 from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
-from multigrad._entries import Entries
+from multigrad._dust import rounding_dust
+from multigrad._entries import Entries as Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
@@ -68,6 +69,42 @@ class Numerical:
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
 
+    def unfold(
+        self, found: Entries, units: Directions, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Entries:
+        """Make the comparison along unit vectors of one along groups.
+
+        Groups in which something is not plainly right are compared anew, column by column.
+
+        Args:
+            found: the comparison along groups.
+            units: one direction for each input.
+            J: the derivative under test, shape (m, n).
+            inputs: the leaves that f takes.
+            outputs: the leaves that it returns.
+        """
+        groups = np.flatnonzero((found.status > Status.UNRESOLVED).any(axis=1))
+        columns = np.sort(found.directions.take(groups).columns)
+        weights = units.weights[:, None]
+        every = Entries(
+            units,
+            units.times(J),
+            found.numeric.T * weights,
+            found.bars.T * weights,
+            found.statuses.T.copy(),
+            np.zeros((units.n, J.shape[0]), np.bool_),
+        )
+        part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
+        for kept, new in (
+            (every.value, part.value),
+            (every.bar, part.bar),
+            (every.status, part.status),
+            (every.broken, part.broken),
+        ):
+            kept[columns] = new
+        every.unexplored = part.unexplored
+        return every
+
     def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
 
@@ -101,14 +138,7 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = np.empty_like(size)
-        first = directions.columns[directions.starts[:-1]]
-        for leaf in inputs:
-            chosen = np.flatnonzero((first >= leaf.slice.start) & (first < leaf.slice.stop))
-            for out in outputs:
-                largest = np.max(size[chosen, out.slice], initial=0.0)
-                dust[chosen, out.slice] = largest
-        dust = 64 * self.rules.eps * np.maximum(dust, values)
+        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)

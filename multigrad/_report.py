@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from multigrad._entries import Entries
 from multigrad._findings import Finding
-from multigrad._pattern import Sparse
 from multigrad._verdict import Codes, Rules, Status, Verdict
 from multigrad.backends import Array, Leaf
+
+if TYPE_CHECKING:
+    from multigrad._sparse_leg import SparseLeg
 
 SHOWN = 8  # worst entries in the text
 
@@ -80,71 +81,62 @@ class Block:
 
 @dataclass(frozen=True)
 class Leg:
-    """One mode compared in full: what the Jacobian is by the mode, and by differences.
+    """One mode compared in full: what the Jacobian is by the mode, and by differences. All shapes (m, n).
 
     Attributes:
         mode: ``reverse`` or ``forward``.
-        jacobian: by that mode, shape (m, n).
-        entries: the comparison.
+        analytical: the Jacobian by that mode.
+        numeric: the estimates.
+        bar: bounds on their errors.
+        status: a ``Status`` for each entry.
+        unexplored: inputs that were left half looked at because so many others are wrong.
     """
 
     mode: str
-    jacobian: Array | Sparse
-    entries: Entries
+    analytical: Array
+    numeric: Array
+    bar: Array
+    status: Codes
+    unexplored: int = 0
 
     @property
     def verdict(self) -> Verdict:
         """The verdict of the worst entry."""
-        return Status(int(self.entries.status.max(initial=0))).verdict
-
-    @property
-    def unexplored(self) -> int:
-        """How many directions were left half looked at because so many others are wrong."""
-        return self.entries.unexplored
-
-    @cached_property
-    def analytical(self) -> Array:
-        """The Jacobian under test, shape (m, n)."""
-        return self.jacobian.dense() if isinstance(self.jacobian, Sparse) else self.jacobian
-
-    @cached_property
-    def numeric(self) -> Array:
-        """The estimates, shape (m, n)."""
-        return self.entries.numeric
-
-    @cached_property
-    def bars(self) -> Array:
-        """Bounds on the errors of the estimates, shape (m, n)."""
-        return self.entries.bars
-
-    @cached_property
-    def statuses(self) -> Codes:
-        """A ``Status`` for each entry, shape (m, n)."""
-        return self.entries.statuses
+        return Status(int(self.status.max(initial=0))).verdict
 
     @property
     def sharpness(self) -> float:
         """The largest relative error that an entry called ok might still have."""
-        e = self.entries
-        size = np.maximum(np.abs(e.analytical), np.abs(e.value))
-        told = (e.status == Status.OK) & (size > 0)
-        return float(np.max(e.bar / np.where(told, size, 1.0), initial=0.0, where=told))
+        size = np.maximum(np.abs(self.analytical), np.abs(self.numeric))
+        told = (self.status == Status.OK) & (size > 0)
+        return float(np.max(self.bar / np.where(told, size, 1.0), initial=0.0, where=told))
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.status.size
+
+    def count(self, status: Status) -> int:
+        """How many entries have that status."""
+        return int(np.count_nonzero(self.status == status))
 
     def worst(self, rules: Rules) -> Iterator[tuple[int, int, float, float, float, Status]]:
         """The worst entries: row, column, analytical, numeric, bar and status."""
-        e = self.entries
-        size = np.maximum(np.abs(e.analytical), np.abs(e.value))
-        allowed = rules.rtol * size + rules.atol * e.directions.lengths + e.bar
-        excess = np.abs(e.analytical - e.value) / np.maximum(allowed, 1e-300)
-        rank = e.status * 1e6 + np.minimum(np.where(np.isfinite(excess), excess, np.inf), 1e5)
-        count = min(SHOWN, rank.size)
-        for k in np.argpartition(-rank.ravel(), count - 1)[:count] if count else ():
-            c, i = divmod(int(k), rank.shape[1])
-            j = e.column(c, i)
-            weight = float(e.directions.weight(j))
-            J = self.jacobian
-            analytical = J.at(i, j) if isinstance(J, Sparse) else float(J[i, j])
-            yield i, j, analytical, float(e.value[c, i]) / weight, float(e.bar[c, i]) / abs(weight), Status(int(e.status[c, i]))
+        for k in furthest(self.analytical, self.numeric, self.bar, self.status, rules.rtol, rules.atol):
+            i, j = divmod(int(k), self.status.shape[1])
+            a, e, bar = (float(part[i, j]) for part in (self.analytical, self.numeric, self.bar))
+            yield i, j, a, e, bar, Status(int(self.status[i, j]))
+
+
+def furthest(
+    analytical: Array, numeric: Array, bar: Array, status: Codes, rtol: float, atol: Array | float
+) -> npt.NDArray[np.intp]:
+    """Flat indices of the entries that are furthest from agreement."""
+    size = np.maximum(np.abs(analytical), np.abs(numeric))
+    excess = np.abs(analytical - numeric) / np.maximum(rtol * size + atol + bar, 1e-300)
+    rank = (status * 1e6 + np.minimum(np.where(np.isfinite(excess), excess, np.inf), 1e5)).ravel()
+    count = min(SHOWN, rank.size)
+    return np.argpartition(-rank, count - 1)[:count] if count else np.empty(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -167,11 +159,13 @@ class GradReport:
         evaluations: how often the function was evaluated, derivatives not counted.
         seconds: wall time of the check.
         seed: of the random numbers in it.
+        reason: why it cannot be told, if it cannot.
+        second: the report on the derivative of the derivative, if that was asked for.
     """
 
     verdict: Verdict
     findings: tuple[Finding, ...]
-    legs: tuple[Leg, ...]
+    legs: tuple[Leg | SparseLeg, ...]
     agreeing: tuple[str, ...]
     extra: tuple[Entry, ...]
     inputs: tuple[Leaf, ...]
@@ -183,6 +177,7 @@ class GradReport:
     seconds: float
     seed: int
     reason: str = field(default="")
+    second: GradReport | None = None
 
     def __bool__(self) -> bool:
         return self.verdict in (Verdict.OK, Verdict.NONDIFFERENTIABLE)
@@ -197,8 +192,8 @@ class GradReport:
                 leg.mode,
                 leg.numeric[out.slice, leaf.slice],
                 leg.analytical[out.slice, leaf.slice],
-                leg.bars[out.slice, leaf.slice],
-                leg.statuses[out.slice, leaf.slice],
+                leg.bar[out.slice, leaf.slice],
+                leg.status[out.slice, leaf.slice],
             )
             for leg in self.legs
             for out in self.outputs
@@ -209,7 +204,32 @@ class GradReport:
     @property
     def worst(self) -> tuple[Entry, ...]:
         """The entries furthest from agreement, worst first; those that are wrong, if any is."""
-        return tuple(sorted((*self.extra, *self._worst_of_legs()), key=_badness)[:SHOWN])
+        second = self.second.worst if self.second is not None else ()
+        return tuple(sorted((*self.extra, *self._worst_of_legs(), *second), key=_badness)[:SHOWN])
+
+    def with_findings(self, findings: Iterable[Finding]) -> GradReport:
+        """The same with more findings, and the verdict that follows."""
+        every = tuple(dict.fromkeys((*self.findings, *findings)))
+        errors = [finding for finding in every if finding.severity == "error"]
+        parts = [self.verdict, *(entry.status.verdict for entry in self.extra)]
+        verdict = max([*parts, *[Verdict.INCONCLUSIVE] * bool(errors)], key=lambda v: v.severity)
+        reason = f"{errors[0].kind}: {errors[0].evidence}" if errors and not self.reason else self.reason
+        reason = reason if verdict is Verdict.INCONCLUSIVE else ""
+        return replace(self, findings=every, verdict=verdict, reason=reason)
+
+    def with_second(self, second: GradReport) -> GradReport:
+        """The same with a report on the second order, which counts as much."""
+        told = [f for f in second.findings if f.severity == "error" or f.kind == "diagnosis"]
+        joined = self.with_findings(f if f.where == "order 2" else replace(f, where=_second_order(f)) for f in told)
+        verdict = max(joined.verdict, second.verdict, key=lambda v: v.severity)
+        reason = joined.reason or (f"order 2: {second.reason}" if second.reason else "")
+        return replace(
+            joined,
+            second=second,
+            verdict=verdict,
+            reason=reason if verdict is Verdict.INCONCLUSIVE else "",
+            evaluations=self.evaluations + second.evaluations,
+        )
 
     def _worst_of_legs(self) -> Iterator[Entry]:
         for leg in self.legs:
@@ -219,7 +239,7 @@ class GradReport:
 
     def count(self, status: Status) -> int:
         """How many entries have that status, over all legs."""
-        return sum(leg.entries.count(status) for leg in self.legs)
+        return sum(leg.count(status) for leg in self.legs)
 
     @property
     def sharpness(self) -> float:
@@ -264,7 +284,20 @@ class GradReport:
             "evaluations": self.evaluations,
             "seconds": self.seconds,
             "seed": self.seed,
+            "second": self.second.to_dict() if self.second is not None else None,
         }
+
+
+def refused(finding: Finding, seed: int) -> GradReport:
+    """The report on a function that was not fit to be checked at all."""
+    empty = GradReport(
+        Verdict.INCONCLUSIVE, (), (), (), (), (), (), (), Rules.for_eps(2.0**-52, None, 0.0), "", 0, 0.0, seed
+    )
+    return empty.with_findings([finding])
+
+
+def _second_order(finding: Finding) -> str:
+    return f"order 2, {finding.where}" if finding.where else "order 2"
 
 
 def _badness(entry: Entry) -> tuple[int, float]:

@@ -22,7 +22,17 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     {"__init__"},
     {"_gradcheck", "_consistency"},  # doors
     {"_check"},  # the sequence
-    {"_analytical", "_batches", "_detached", "_diagnose", "_numerical", "_purity", "_ties"},  # stages
+    {
+        "_analytical",
+        "_batches",
+        "_detached",
+        "_diagnose",
+        "_nearby",
+        "_numerical",
+        "_purity",
+        "_second",
+        "_ties",
+    },  # stages
     {"_report", "_text"},  # the result, whose records the stages fill
     {"_verdict"},
     {

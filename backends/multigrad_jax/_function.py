@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,10 @@ import numpy as np
 from multigrad._findings import Finding
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import Array, Leaf
+from multigrad.errors import Unsupported
+from multigrad_jax._autodiff import Autodiff
 from multigrad_jax._evaluation import Evaluation
+from multigrad_jax._gradient import gradient
 from multigrad_jax._regime import settle
 from multigrad_jax._rows import Rows
 from multigrad_jax._trees import Arguments, Results, pack_one
@@ -46,7 +50,8 @@ class JaxFunction:
         self._findings = [*(written.work.findings if written.work else ()), *noticed]
         self.findings: Sequence[Finding] = self._findings
         self._rows = Rows(self._at)
-        self._derivative = self._user_jac(jac) if jac else self._at.autodiff(self.repeats[0], self._findings)
+        self._jac = jac
+        self._derivative = self._derive()
 
     def __call__(self, X: Array, /) -> Array:
         return self._rows(X)
@@ -58,6 +63,34 @@ class JaxFunction:
     def jvp(self, V: Array, /) -> Array:
         with self._at.mode():
             return self._derivative.jvp(V)
+
+    def at(self, x: Array, /) -> JaxFunction:
+        """The same function at another point."""
+        other = copy.copy(self)
+        other._at = self._at.at(x)
+        other.x = x
+        value = other(x[None])
+        other.repeats = np.concatenate([value, other(x[None])])
+        other._derivative = other._derive()
+        return other
+
+    def gradient(self, u: Array, w: Array, /) -> JaxFunction:
+        """The flat function of (x, t) that J(x)^T (u + t w) is, differentiable again."""
+        if self._jac:
+            raise Unsupported("the user's jac gives numbers: it can't be differentiated again")
+        derived = copy.copy(self)
+        derived.x = np.append(self.x, 0.0)
+        with self._at.mode():
+            derived._at = gradient(self._at, u, w)
+            derived.repeats = np.stack([derived._at.plain(derived.x) for _ in range(2)])
+        derived.inputs, derived.outputs = derived._at.arguments.leaves, derived._at.results.leaves
+        derived._rows = Rows(derived._at)
+        derived._findings = derived.findings = []
+        derived._derivative = derived._derive()
+        return derived
+
+    def _derive(self) -> Autodiff | UserJacobian:
+        return self._user_jac(self._jac) if self._jac else self._at.autodiff(self.repeats[0], self._findings)
 
     def _user_jac(self, jac: Callable[..., Any]) -> UserJacobian:
         arguments = self._at.arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from multigrad._findings import Finding
@@ -27,13 +28,38 @@ def repeats(program: Program, x: Array) -> Array:
         touched = state.written or state.rebound
         second = program.plain(x)
     with state, program.params.tracked():
-        program.outputs.attach(program.tracked(x)[1])
+        tracked = program.tracked(x)[1]
+        program.outputs.attach(tracked)
     random = not _equal(first, second)
+    if not (random or touched or _equal(first, pack(tracked))):
+        _note_other_value(program, first, pack(tracked))
     if random and _equal(first, _from(program, x, state.random)):
         program.note(_random(first, second))
     if touched:
         _note_memory(program, x, drawn)
     return np.stack([first, second])
+
+
+def _note_other_value(program: Program, plain: Array, tracked: Array) -> None:
+    """Look for another function, not for rounding: the cube root of the unit roundoff is allowed, of the largest entry."""
+    for leaf in program.outputs.leaves:
+        one, other = plain[leaf.slice], tracked[leaf.slice]
+        scale = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
+        eps = torch.finfo(getattr(torch, leaf.dtype)).eps
+        with np.errstate(invalid="ignore"):
+            agree = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= eps ** (1 / 3) * scale)
+        if not agree.all():
+            k = int(np.argmin(agree))
+            program.note(
+                Finding(
+                    "primal_mismatch",
+                    f"with inputs that require a gradient the value is {float(other[k])!r}, in a plain call "
+                    f"{float(one[k])!r} ({np.count_nonzero(~agree)} of {len(agree)} entries differ)",
+                    where=leaf.place(leaf.start + k),
+                    remedy="the forward must not depend on requires_grad or ctx.needs_input_grad; state that a call "
+                    "leaves in plain Python objects does this as well",
+                )
+            )
 
 
 def again(program: Program, x: Array, before: Array) -> Array:
