@@ -23,12 +23,16 @@ from multigrad._batches import Batched
 from multigrad._detached import only_attached
 from multigrad._directions import unit_vectors
 from multigrad._dust import rounding_dust
+from multigrad._entries import Entries
 from multigrad._findings import Finding
 from multigrad._gauge import excuse_phases
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
+from multigrad._pattern import Sparse
 from multigrad._report import Entry, GradReport, Leg, refused
+from multigrad._sparse_leg import SparseLeg
 from multigrad._second import with_second_order
+from multigrad._structure import INPUTS_FROM, Structure, find_structure
 from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
@@ -52,6 +56,10 @@ from multigrad.errors import (
 )
 
 MODES = ("reverse", "forward")
+# Coarser arithmetic than this has no structure to be seen in single values.
+DOUBLE = 1e-12
+# Jacobians up to this size are compared entry by entry where something is wrong with a group.
+UNFOLDED = 2**21
 
 T = TypeVar("T")
 
@@ -219,11 +227,18 @@ class _Check:
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
         self.directions = unit_vectors(self.f.x, self.rng)
+        self.structure = self._find_structure()
         self._compare_modes()
         return self._report()
 
+    def _find_structure(self) -> Structure | None:
+        if self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
+            return None
+        return find_structure(self.values, self.f.x, self.f.inputs, self.rng)
+
     def _compare_modes(self) -> None:
-        backward = self._mode("reverse", lambda f: reverse(f, self.rng))
+        pattern = self.structure.pattern if self.structure else None
+        backward = self._mode("reverse", lambda f: reverse(f, self.rng, pattern))
         if backward is not None:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
@@ -234,7 +249,7 @@ class _Check:
             return
         if any(finding.kind == "ill_defined" for finding in self.findings):
             return  # what reverse mode refuses to differentiate, forward mode differentiates by a choice of its own
-        forward = self._mode("forward", forward_jacobian)
+        forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
         if forward is not None:
             self._compare("forward", forward)
 
@@ -253,10 +268,20 @@ class _Check:
             self.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {reason}", mode))
         return None
 
-    def _compare(self, mode: str, J: Array) -> None:
+    def _compare(self, mode: str, J: Array | Sparse) -> None:
+        grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
+        if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
+            check_ties(self.numerical, grouped)
+            self.legs.append(SparseLeg(mode, J, grouped))
+            return
+        J = J.dense() if isinstance(J, Sparse) else J
         analytical = self.directions.times(J)
         if self.eps is None:
-            found = self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            found = (
+                self.numerical.unfold(grouped, self.directions, J, self.f.inputs, self.f.outputs)
+                if grouped is not None
+                else self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            )
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
             check_ties(self.numerical, found)
@@ -271,9 +296,15 @@ class _Check:
         if opinion is not None and self.legs[-1].verdict is Verdict.MISMATCH:
             self.findings += opinion(J, self.legs[-1].numeric, self.legs[-1].status == Status.MISMATCH)
 
+    def _compare_groups(self, J: Sparse) -> Entries:
+        assert self.structure is not None
+        return self.numerical.compare(
+            self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs
+        )
+
     def _allow_jitter(self, jitter: float) -> None:
         """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
-        if not jitter:
+        if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
             return
         leg = self.legs[-1]
         row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
@@ -283,7 +314,7 @@ class _Check:
         self.legs[-1] = replace(leg, status=status)
 
     def _judge_probes(self, backward: Reverse) -> None:
-        if self.legs[-1].verdict is Verdict.MISMATCH:
+        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions:
             return
         dust = self._dust(backward.jacobian)
         for probe in backward.contradictions:
