@@ -21,12 +21,15 @@ from multigrad._analytical import (
 )
 from multigrad._batches import Batched
 from multigrad._detached import only_attached
+from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
 from multigrad._findings import Finding
+from multigrad._kinks import Mask
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
 from multigrad._report import Entry, GradReport, Leg, refused
 from multigrad._second import with_second_order
+from multigrad._symmetric import admit_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
 from multigrad._verdict import Rules, Status, Verdict
@@ -49,6 +52,9 @@ from multigrad.errors import (
 )
 
 MODES = ("reverse", "forward")
+
+# What the entries of a function with such a fault have in common says nothing of its gradient.
+UNFIT = {"nondeterministic_forward", "nondeterministic_backward", "mutates_input", "mutates_state"}
 
 T = TypeVar("T")
 
@@ -206,6 +212,7 @@ class _Check:
     def run(self) -> GradReport:
         self.findings: list[Finding] = []
         self.legs: list[Leg] = []
+        self.broken: dict[str, Mask] = {}
         self.agreeing: list[str] = []
         self.extra: list[Entry] = []
         self.f = only_attached(self.f)
@@ -213,6 +220,7 @@ class _Check:
         self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol)
         self.values = Batched(self.f, self.f.repeats.shape[1])
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
+        self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
         self.directions = unit_vectors(self.f.x, self.rng)
@@ -225,7 +233,8 @@ class _Check:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
             self._allow_jitter(backward.jitter)
-            self._judge_probes(backward)
+            if not (backward.jitter or self.unsteady):
+                self._judge_probes(backward)
         if backward is not None and self._forward_agrees(backward.jacobian):
             self.agreeing.append("forward")
             return
@@ -258,9 +267,20 @@ class _Check:
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
         length = found.directions.weights[:, None]
-        self.legs.append(
-            Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
-        )
+        leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
+        self.broken[mode] = found.broken.T
+        self.legs.append(leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg))
+
+    def _reconsidered(self, leg: Leg) -> Leg:
+        """Take back mismatches that are no fault of the gradient."""
+        if self.unsteady:
+            leg = replace(leg, status=np.where(leg.status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), leg.status))
+        leg = _purity.allow_undefined(leg, self.numerical.here)
+        for leaf in self.f.inputs:
+            known = any(f.kind == "symmetric_domain" and f.where == leaf.path for f in self.findings)
+            leg, findings = admit_symmetric(leg, leaf, self.f.x, known)
+            self.findings += findings
+        return leg
 
     def _allow_jitter(self, jitter: float) -> None:
         """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
@@ -299,6 +319,9 @@ class _Check:
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
+        if any(leg.verdict is Verdict.MISMATCH for leg in self.legs) and not UNFIT & {f.kind for f in findings}:
+            broken = [self.broken[leg.mode] for leg in self.legs]
+            findings += tuple(diagnose(self.legs, broken, self.f, self.numerical.here))
         parts = [leg.verdict for leg in self.legs]
         parts += [Verdict.MISMATCH] * bool(self.extra)
         parts += [Verdict.INCONCLUSIVE] * (not self.legs or any(f.severity == "error" for f in findings))
