@@ -57,6 +57,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_kinks",
         "_ladder",
         "_noise",
+        "_patterns",
         "_plateaus",
         "_precision",
         "_probe",
