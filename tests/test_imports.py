@@ -21,7 +21,18 @@ HEAVY = FRAMEWORKS | {"rich", "scipy"}
 FLOORS = (  # from the top: an import only ever points down, or to a neighbour on the same floor
     {"__init__"},
     {"_gradcheck", "_consistency"},  # doors
-    {"_call", "_comparison", "_discrepancies", "_handover", "_layouts", "_naming", "_sides", "_agreement"},  # two or more
+    {
+        "_call",
+        "_comparison",
+        "_discrepancies",
+        "_handover",
+        "_layouts",
+        "_naming",
+        "_sides",
+        "_agreement",
+        "_evidence",
+        "_outcome",
+    },  # two or more
     {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
     {"_analytical", "_batches", "_detached", "_diagnose", "_numerical", "_purity", "_ties"},  # stages
