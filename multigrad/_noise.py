@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
+from multigrad._directions import signed
 from multigrad.backends import Array
 
 POINTS = 9
-ORDERS = (4, 5, 6)
+ORDERS = (5, 6)  # of the smooth part, a fifth difference keeps the fifth power of the spacing
 # Below this many inputs one line suffices: each costs as many evaluations as six directions.
 ONE_LINE_BELOW = 12
 
@@ -36,7 +38,7 @@ class Noise:
     def of(self, magnitude: Array, eps: float) -> Array:
         """Bound the error of values as large as ``magnitude``, shape (..., m)."""
         growth = np.maximum(1.0, magnitude / np.where(self.level > 0, self.level, np.inf))
-        return np.maximum(eps * magnitude, 4 * self.sigma * growth)
+        return np.maximum(2 * eps * magnitude, 4 * self.sigma * growth)
 
     @property
     def relative(self) -> Array:
@@ -59,27 +61,47 @@ def spacings(eps: float) -> Array:
 def lines(x: Array, scale: Array, eps: float, rng: np.random.Generator) -> Array:
     """Make the points at which to evaluate f, shape (lines * spacings * POINTS, n)."""
     count = 1 if x.size < ONE_LINE_BELOW else 2
-    direction = rng.choice([-1.0, 1.0], (count, 1, 1, x.size)) * rng.uniform(0.5, 1.0, (count, 1, 1, x.size)) * scale
+    direction = signed(rng, 0.5, 1.0, (count, 1, 1, x.size)) * scale
     along = spacings(eps)[:, None] * np.arange(POINTS // 2 - POINTS + 1, POINTS // 2 + 1)
     return np.asarray(x + along[:, :, None] * direction).reshape(-1, x.size)
 
 
+@cache
+def _differences() -> Array:
+    """The matrix of all differences of ``ORDERS``, normalised to the noise of a point."""
+    units = [math.factorial(order) / math.sqrt(math.factorial(2 * order)) for order in ORDERS]
+    return np.concatenate(
+        [u * np.diff(np.eye(POINTS), n=order, axis=0) for u, order in zip(units, ORDERS, strict=True)]
+    )
+
+
 def measure(values: Array, eps: float) -> Noise:
     """Read the noise off f's values at ``lines``, shape (lines * spacings * POINTS, m)."""
-    table = values.reshape(-1, len(spacings(eps)), POINTS, values.shape[-1])
-    level = np.max(np.abs(table), axis=(0, 1, 2), initial=0.0, where=np.isfinite(table))
-    step = table[:, :, 1:] - table[:, :, :-1]
-    flat = np.mean(step == 0, axis=2)
-    sigma = np.full(flat.shape, np.inf)
-    for order in range(2, max(ORDERS) + 1):
-        step = step[:, :, 1:] - step[:, :, :-1]
-        if order in ORDERS:
-            unit = math.factorial(order) ** 2 / math.factorial(2 * order)
-            sigma = np.minimum(sigma, np.sqrt(unit * np.mean(step * step, axis=2)))
-    # A line on which f hardly changes shows its quantum, not its noise. The smallest usable spacing has the
-    # least of f's smooth part in it.
-    usable = np.isfinite(sigma) & (flat <= 0.3)
-    out = np.zeros((table.shape[0], table.shape[-1]))
-    for i in range(sigma.shape[1]):
-        out = np.where(usable[:, i], sigma[:, i], out)
-    return Noise(out.max(axis=0, initial=0.0), level)
+    m = values.shape[-1]
+    per_line = len(spacings(eps)) * POINTS
+    table = values.reshape(len(values) // per_line, len(spacings(eps)), POINTS, m)
+    size = np.abs(values)
+    level = np.where(np.isfinite(size), size, 0.0).max(axis=0, initial=0.0)
+    flat = (table[:, :, 1:] == table[:, :, :-1]).sum(axis=2)
+    drawn = _differences() @ table
+    sigma = np.sqrt((drawn * drawn).sum(axis=2) / drawn.shape[2])
+    # A line on which f hardly changes shows its quantum, not its noise.
+    usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1))
+    return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)
+
+
+def _settle(sigma: Array, usable: npt.NDArray[np.bool_], rounding: Array) -> Array:
+    """Choose among the spacings, (lines, spacings, m) -> (lines, m).
+
+    The smallest usable one has the least of f's smooth part in it. But errors of an approximation vary slowly, and
+    show at a larger spacing: what is of the same order there is taken for noise as well.
+    """
+    out = np.zeros_like(sigma[:, 0])
+    begun = np.zeros(out.shape, np.bool_)
+    for i in reversed(range(sigma.shape[1])):
+        alike = usable[:, i] & (sigma[:, i] <= np.maximum(10 * out, rounding))
+        out = np.where(
+            alike & begun, np.maximum(out, sigma[:, i]), np.where(begun, out, np.where(usable[:, i], sigma[:, i], 0.0))
+        )
+        begun |= usable[:, i]
+    return out

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad import _fit, _kinks, _ladder, _noise, _verdict
+from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
-from multigrad._estimate import CENTRAL, Estimate, Quotients, estimate, extrapolate, quotients, tail_noise
+from multigrad._dust import rounding_dust
+from multigrad._entries import Entries as Entries
+from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
+from multigrad._reading import TwoReadings, read
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array, Leaf
 
@@ -20,29 +22,6 @@ from multigrad.backends import Array, Leaf
 BLOCK = 2**15
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
-
-
-@dataclass
-class Entries:
-    """The comparison along C directions, entry by entry; shapes (C, m).
-
-    Attributes:
-        directions: what the comparison is along.
-        analytical: J v, from the derivative under test.
-        value: the estimate of it.
-        bar: the bound on the estimate's error.
-        status: what is said of the entry, a ``Status``.
-        broken: where f has no derivative.
-        unexplored: suspicious directions that were left on the short ladder since so many others are wrong.
-    """
-
-    directions: Directions
-    analytical: Array
-    value: Array
-    bar: Array
-    status: Codes
-    broken: Mask
-    unexplored: int = 0
 
 
 class Numerical:
@@ -59,6 +38,8 @@ class Numerical:
         self.rng = rng
         self.jitter = jitter
         self.noise: Noise | None = None
+        # The largest one-sided quotient on a short ladder, for each output: the size of what its row holds.
+        self.swing = np.zeros_like(here)
 
     def compare(
         self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
@@ -88,6 +69,42 @@ class Numerical:
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
 
+    def unfold(
+        self, found: Entries, units: Directions, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Entries:
+        """Make the comparison along unit vectors of one along groups.
+
+        Groups in which something is not plainly right are compared anew, column by column.
+
+        Args:
+            found: the comparison along groups.
+            units: one direction for each input.
+            J: the derivative under test, shape (m, n).
+            inputs: the leaves that f takes.
+            outputs: the leaves that it returns.
+        """
+        groups = np.flatnonzero((found.status > Status.UNRESOLVED).any(axis=1))
+        columns = np.sort(found.directions.take(groups).columns)
+        weights = units.weights[:, None]
+        every = Entries(
+            units,
+            units.times(J),
+            found.numeric.T * weights,
+            found.bars.T * weights,
+            found.statuses.T.copy(),
+            np.zeros((units.n, J.shape[0]), np.bool_),
+        )
+        part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
+        for kept, new in (
+            (every.value, part.value),
+            (every.bar, part.bar),
+            (every.status, part.status),
+            (every.broken, part.broken),
+        ):
+            kept[columns] = new
+        every.unexplored = part.unexplored
+        return every
+
     def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
 
@@ -98,12 +115,11 @@ class Numerical:
         exponents = np.array([1.0, 0.0])
         with np.errstate(all="ignore"):
             context = self._context(directions, analytical, inputs, outputs)
-            q, _, _ = self._climb(directions, exponents, late_noise=False)
+            q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
-            status = _verdict.judge(
-                analytical, best, self._own(context, slice(None), np.abs(value).max(axis=0)), self.rules
-            )
+            own = self._own(context, slice(None))
+            status = _verdict.judge(analytical, best, own, self.rules).status
             steady = np.abs(q.forward - q.backward)
             kink = (steady[-1] > 4 * q.forward_noise[-1]) & (steady[-1] > 0.9 * steady[0])
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
@@ -122,31 +138,47 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = np.empty_like(size)
-        first = directions.columns[directions.starts[:-1]]
-        for leaf in inputs:
-            chosen = np.flatnonzero((first >= leaf.slice.start) & (first < leaf.slice.stop))
-            for out in outputs:
-                largest = np.max(size[chosen, out.slice], initial=0.0)
-                dust[chosen, out.slice] = largest
-        dust = 64 * self.rules.eps * np.maximum(dust, values)
+        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
-        length = np.sqrt(directions.sums(directions.weights**2))[:, None]
+        length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
         return Context(scale, row, dust, np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
-        q, ratio, up = self._climb(directions, exponents, late_noise=False)
-        best = estimate(q.central, q.central_noise, ratio)
-        found.value[block], found.bar[block] = best.value, best.bar
-        largest = np.max(np.abs(q.central), axis=0, initial=0.0, where=np.isfinite(q.central))
-        own = self._own(context, block, largest.max(axis=0, initial=0.0))
+        sampled = self._climb(directions, exponents)
+        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here))
+        own = self._own(context, block)
         analytical = found.analytical[block]
-        status = _verdict.judge(analytical, best, own, self.rules)
-        found.status[block] = status
-        kink = _kinks.suspected(q, up, self.rules.rtol * own.scale)
-        return _verdict.sharp(status, analytical, best, own, self.rules) & ~kink
+        assert self.noise is not None
+        plain = _acceptance.accept(
+            sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
+        )
+        found.value[block], found.bar[block], sure = plain.value, plain.bar, plain.accepted
+        found.status[block] = Status.OK
+        if sure.all():
+            return sure
+        c, i = np.nonzero(~sure)
+        status, value, bar, sharp = self._judge(sampled.at(c, i), analytical[None, c, i], own.at(c, i), i)
+        for kept, new in ((found.status, status), (found.value, value), (found.bar, bar)):
+            kept[block.start + c, i] = new
+        sure[c, i] = sharp
+        return sure
+
+    def _judge(
+        self, sampled: _ladder.Samples, analytical: Array, own: Context, outputs: Index
+    ) -> tuple[Codes, Array, Array, Mask]:
+        """Judge single places on the short ladder, as one direction; ``outputs`` are those that they belong to."""
+        noise = self.noise
+        assert noise is not None
+        floor = self.jitter[outputs] if isinstance(self.jitter, np.ndarray) else self.jitter
+        q = quotients(
+            sampled, self.here[outputs], Noise(noise.sigma[outputs], noise.level[outputs]), self.rules.eps, floor
+        )
+        best = estimate(q.central, q.central_noise, sampled.ratio)
+        said = _verdict.judge(analytical, best, own, self.rules)
+        sharp = said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
+        return said.status[0], best.value[0], best.bar[0], sharp[0]
 
     def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
         suspicious = np.flatnonzero(~sure.all(axis=1))
@@ -169,24 +201,29 @@ class Numerical:
     def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
-        q, ratio, _ = self._climb(part, exponents, late_noise=True)
-        best = estimate(q.central, q.central_noise, ratio)
-        inside = _kinks.edge(q, ratio)
-        at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
-        best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
-        analytical = found.analytical[chosen]
-        own = self._own(context, chosen, np.max(np.abs(best.value), axis=0, initial=0.0, where=np.isfinite(best.bar)))
-        status = _verdict.judge(analytical, best, own, self.rules)
-        column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
-        status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, self.rules)
-        size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-        kinks = _kinks.find(q, ratio, self.rules.rtol * np.where(np.isfinite(size), size, 0.0))
-        status = _verdict.admit_kinks(status, analytical, kinks)
-        found.broken[chosen] = kinks.kink | kinks.singular
+        sampled = self._climb(part, exponents)
+        own = self._own(context, chosen)
+        noise = self.noise
+        assert noise is not None
+        two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
+        reading = two.settle(self._staircases(part, two))
+        found.broken[chosen] = reading.broken
         fresh = ~sure[chosen]
-        found.status[chosen] = np.where(fresh, status, found.status[chosen])
-        found.value[chosen] = np.where(fresh, best.value, found.value[chosen])
-        found.bar[chosen] = np.where(fresh, best.bar, found.bar[chosen])
+        found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
+        found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
+        found.bar[chosen] = np.where(fresh, reading.bar, found.bar[chosen])
+
+    def _staircases(self, directions: Directions, two: TwoReadings) -> Mask:
+        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat."""
+        doubted = two.doubted & (two.flat > 0)
+        pairs = {(int(c), float(two.flat[c, i])) for c, i in zip(*np.nonzero(doubted), strict=True)}
+        if len(pairs) > _plateaus.AT_MOST:
+            return doubted
+        staircase = np.zeros_like(doubted)
+        for c, step in sorted(pairs):
+            points = _plateaus.window(self.x, directions.take(np.array([c])), step)
+            staircase[c] |= (two.flat[c] == step) & _plateaus.is_staircase(self.f(points), self.here)
+        return staircase & doubted
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
@@ -201,19 +238,19 @@ class Numerical:
             at = _fit.exponents(self.rng)
             X, up, down = _ladder.points(self.x, directions.take(some), at)
             fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps)
-            own = self._own(context, some, np.zeros(found.analytical.shape[1]))
-            status = _verdict.judge(found.analytical[some], fitted, own, self.rules)
+            own = self._own(context, some)
+            status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
             better = hidden[some] & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 
-    def _own(self, context: Context, block: Index | slice, largest: Array) -> Context:
+    def _own(self, context: Context, block: Index | slice) -> Context:
         noise = self.noise
         assert noise is not None
-        scale = np.maximum(context.scale[block], largest)
+        scale = np.maximum(context.scale[block], self.swing)
         return Context(scale, context.row[block], context.dust[block], noise.relative + self.rules.eps)
 
-    def _climb(self, directions: Directions, exponents: Array, *, late_noise: bool) -> tuple[Quotients, float, Array]:
+    def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
         X, up, down = _ladder.points(self.x, directions, exponents)
         lines = np.empty((0, self.x.size))
@@ -222,24 +259,11 @@ class Numerical:
         values = self.f(np.concatenate([lines, X]) if len(lines) else X)
         if self.noise is None:
             self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
-        sampled = _ladder.samples(values[len(lines) :], up, down, exponents)
-        floor = self.jitter
-        if late_noise:
-            floor = np.maximum(floor, np.maximum(4 * tail_noise(sampled), self._quantum(sampled)))
-        return quotients(sampled, self.here, self.noise, self.rules.eps, floor), sampled.ratio, up
+        return _ladder.samples(values[len(lines) :], up, down, exponents)
+
+    def _quotients(self, sampled: _ladder.Samples) -> Quotients:
+        assert self.noise is not None
+        return quotients(sampled, self.here, self.noise, self.rules.eps, self.jitter)
 
     def _safe_scale(self) -> Array:
         return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)
-
-    def _quantum(self, sampled: _ladder.Samples, rungs: int = 3) -> Array:
-        """Noise of values that do not change at all over the smallest steps, nor on the lines that noise is read from.
-
-        They may be multiples of a quantum, as (1 + erf(x)) / 2 far to the left is of the rounding of 1: the rounding of
-        the largest value on the ladder is then a part of the noise.
-        """
-        usable = np.flatnonzero(np.isfinite(sampled.up).all(axis=(1, 2)))[-rungs:]
-        flat = (sampled.plus[usable] == self.here) & (sampled.minus[usable] == self.here)
-        largest = np.max(np.abs(sampled.plus), axis=0, initial=0.0, where=np.isfinite(sampled.plus))
-        assert self.noise is not None
-        unseen = flat.all(axis=0) & (self.noise.sigma == 0)
-        return np.asarray(np.where(unseen, 2 * self.rules.eps * largest, 0.0))

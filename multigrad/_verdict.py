@@ -87,6 +87,11 @@ class Context:
     dust: Array
     noise: Array
 
+    def at(self, c: npt.NDArray[np.intp], i: npt.NDArray[np.intp]) -> Context:
+        """Some of the places (direction, output), as one direction with as many outputs."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise[i])
+
     @property
     def negligible(self) -> Array:
         """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
@@ -98,42 +103,44 @@ class Context:
         return np.asarray(np.maximum(1e-9, 64 * self.noise) * self.scale)
 
 
-def tolerance(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Array:
-    """What the two sides may differ by, besides the bar."""
-    size = np.maximum(np.abs(analytical), np.abs(estimate.value))
-    return rules.rtol * size + rules.atol + 16 * rules.eps * np.abs(analytical) + 4 * context.noise * context.scale
+@dataclass(frozen=True)
+class Judgement:
+    """The statuses of entries, and which of them need no second look; shape (C, m)."""
+
+    status: Codes
+    sharp: npt.NDArray[np.bool_]
 
 
-def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Codes:
-    """Give every entry its status, taking f for smooth; all shapes (C, m)."""
+def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Judgement:
+    """Give every entry its status, taking f for smooth; all shapes (C, m).
+
+    An entry that is sharp is resolved to 1e-6, or a clear 0. The short ladder can only accept such, never accuse.
+    """
     value, bar = estimate.value, estimate.bar
-    size = np.maximum(np.abs(analytical), np.abs(value))
+    claimed, seen = np.abs(analytical), np.abs(value)
+    size = np.maximum(claimed, seen)
     difference = np.abs(analytical - value)
-    tol = tolerance(analytical, estimate, context, rules)
-    no_value = np.abs(value) <= bar
+    # What the two sides may differ by, besides the bar.
+    tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + 4 * context.noise * context.scale
     agrees = difference <= tol + bar
+    resolved = agrees & (bar <= np.maximum(tol, 1e-6 * size))
+    if resolved.all():
+        return Judgement(np.zeros(analytical.shape, np.int8), resolved)
+    no_value = (seen <= bar) & (bar <= context.nothing)
+    dust = (claimed <= context.dust) & no_value
+    # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
+    still = (analytical == 0) & (value == 0)
+    zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
     status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
-    status[agrees & (np.abs(analytical) <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[(np.abs(analytical) <= context.dust) & no_value & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[(analytical == 0) & no_value & (bar <= context.nothing)] = Status.OK
-    status[(size < DENORMAL) & ((bar < DENORMAL) | no_value)] = Status.OK
-    status[~np.isfinite(analytical)] = Status.INCONCLUSIVE
-    status[~np.isfinite(analytical) & np.isfinite(bar)] = Status.MISMATCH
-    return status
-
-
-def sharp(
-    status: Codes, analytical: Array, estimate: Estimate, context: Context, rules: Rules
-) -> npt.NDArray[np.bool_]:
-    """Whether the short ladder has said enough of an entry; it can only accept, never accuse."""
-    size = np.maximum(np.abs(analytical), np.abs(estimate.value))
-    tol = tolerance(analytical, estimate, context, rules)
-    resolved = (status == Status.OK) & (estimate.bar <= np.maximum(tol, 1e-6 * size))
-    zero = (status == Status.OK) & (analytical == 0) & (estimate.bar <= context.nothing)
-    dust = (status == Status.UNRESOLVED) & (np.abs(analytical) <= context.dust)
-    return np.asarray(resolved | zero | dust)
+    status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
+    status[dust | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
+    status[zero | ((size < DENORMAL) & ((bar < DENORMAL) | no_value))] = Status.OK
+    broken = ~np.isfinite(analytical)
+    status[broken] = Status.INCONCLUSIVE
+    status[broken & np.isfinite(bar)] = Status.MISMATCH
+    return Judgement(status, (resolved | zero | dust) & ~broken)
 
 
 def admit_kinks(status: Codes, analytical: Array, kinks: Kinks) -> Codes:
