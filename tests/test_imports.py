@@ -30,6 +30,8 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_naming",
         "_sides",
         "_agreement",
+        "_evidence",
+        "_outcome",
     },  # two or more
     {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
