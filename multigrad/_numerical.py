@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad import _fit, _kinks, _ladder, _noise, _plateaus, _verdict
+from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
 from multigrad._dust import rounding_dust
+from multigrad._entries import Entries as Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
@@ -22,29 +22,6 @@ from multigrad.backends import Array, Leaf
 BLOCK = 2**15
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
-
-
-@dataclass
-class Entries:
-    """The comparison along C directions, entry by entry; shapes (C, m).
-
-    Attributes:
-        directions: what the comparison is along.
-        analytical: J v, from the derivative under test.
-        value: the estimate of it.
-        bar: the bound on the estimate's error.
-        status: what is said of the entry, a ``Status``.
-        broken: where f has no derivative.
-        unexplored: suspicious directions that were left on the short ladder since so many others are wrong.
-    """
-
-    directions: Directions
-    analytical: Array
-    value: Array
-    bar: Array
-    status: Codes
-    broken: Mask
-    unexplored: int = 0
 
 
 class Numerical:
@@ -77,6 +54,7 @@ class Numerical:
                 bar=np.empty((count, m)),
                 status=np.empty((count, m), np.int8),
                 broken=np.zeros((count, m), np.bool_),
+                smooth=np.full((count, m), np.inf),
             )
             context = self._context(directions, analytical, inputs, outputs)
             sure = np.empty((count, m), np.bool_)
@@ -91,6 +69,43 @@ class Numerical:
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
+
+    def unfold(
+        self, found: Entries, units: Directions, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Entries:
+        """Make the comparison along unit vectors of one along groups.
+
+        Groups in which something is not plainly right are compared anew, column by column.
+
+        Args:
+            found: the comparison along groups.
+            units: one direction for each input.
+            J: the derivative under test, shape (m, n).
+            inputs: the leaves that f takes.
+            outputs: the leaves that it returns.
+        """
+        groups = np.flatnonzero((found.status > Status.UNRESOLVED).any(axis=1))
+        columns = np.sort(found.directions.take(groups).columns)
+        weights = units.weights[:, None]
+        every = Entries(
+            units,
+            units.times(J),
+            found.numeric.T * weights,
+            found.bars.T * weights,
+            found.statuses.T.copy(),
+            np.zeros((units.n, J.shape[0]), np.bool_),
+            np.full((units.n, J.shape[0]), np.inf),
+        )
+        part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
+        for kept, new in (
+            (every.value, part.value),
+            (every.bar, part.bar),
+            (every.status, part.status),
+            (every.broken, part.broken),
+        ):
+            kept[columns] = new
+        every.unexplored = part.unexplored
+        return every
 
     def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
@@ -112,7 +127,7 @@ class Numerical:
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
             kinks = _kinks.Kinks(kink, np.zeros_like(kink), low - best.bar, high + best.bar)
             status = _verdict.admit_kinks(status, analytical, kinks)
-        return Entries(directions, analytical, value, best.bar, status, kink)
+        return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
     @property
     def relative_noise(self) -> Array:
@@ -127,25 +142,45 @@ class Numerical:
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
         dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
-        length = np.sqrt(directions.sums(directions.weights**2))[:, None]
+        length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
         return Context(scale, row, dust, np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
         sampled = self._climb(directions, exponents)
-        q = self._quotients(sampled)
-        best = estimate(q.central, q.central_noise, sampled.ratio)
-        found.value[block], found.bar[block] = best.value, best.bar
-        quotient = np.abs(q.forward)
-        self.swing = np.maximum(
-            self.swing, np.where(np.isfinite(quotient), quotient, 0.0).max(axis=(0, 1), initial=0.0)
-        )
+        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here))
         own = self._own(context, block)
         analytical = found.analytical[block]
+        assert self.noise is not None
+        plain = _acceptance.accept(
+            sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
+        )
+        found.value[block], found.bar[block], sure = plain.value, plain.bar, plain.accepted
+        found.status[block] = Status.OK
+        if sure.all():
+            return sure
+        c, i = np.nonzero(~sure)
+        status, value, bar, sharp = self._judge(sampled.at(c, i), analytical[None, c, i], own.at(c, i), i)
+        for kept, new in ((found.status, status), (found.value, value), (found.bar, bar)):
+            kept[block.start + c, i] = new
+        sure[c, i] = sharp
+        return sure
+
+    def _judge(
+        self, sampled: _ladder.Samples, analytical: Array, own: Context, outputs: Index
+    ) -> tuple[Codes, Array, Array, Mask]:
+        """Judge single places on the short ladder, as one direction; ``outputs`` are those that they belong to."""
+        noise = self.noise
+        assert noise is not None
+        floor = self.jitter[outputs] if isinstance(self.jitter, np.ndarray) else self.jitter
+        q = quotients(
+            sampled, self.here[outputs], Noise(noise.sigma[outputs], noise.level[outputs]), self.rules.eps, floor
+        )
+        best = estimate(q.central, q.central_noise, sampled.ratio)
         said = _verdict.judge(analytical, best, own, self.rules)
-        found.status[block] = said.status
-        return said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
+        sharp = said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
+        return said.status[0], best.value[0], best.bar[0], sharp[0]
 
     def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
         suspicious = np.flatnonzero(~sure.all(axis=1))
@@ -174,7 +209,7 @@ class Numerical:
         assert noise is not None
         two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
         reading = two.settle(self._staircases(part, two))
-        found.broken[chosen] = reading.broken
+        found.broken[chosen], found.smooth[chosen] = reading.broken, reading.smooth
         fresh = ~sure[chosen]
         found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
         found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
@@ -204,10 +239,12 @@ class Numerical:
             some = chosen[start : start + size]
             at = _fit.exponents(self.rng)
             X, up, down = _ladder.points(self.x, directions.take(some), at)
-            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps)
+            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps, found.smooth[some])
             own = self._own(context, some)
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
-            better = hidden[some] & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
+            # The fit has larger steps than what it is to sharpen, which it must not contradict.
+            within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
+            better = hidden[some] & within & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 
