@@ -16,11 +16,9 @@ import numpy as np
 Rebind = Callable[[Any], Any]
 
 
-class _Quiet:
-    """Keeps a base class's ``__init_subclass__`` from noticing the copy."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        pass
+def _quiet() -> type:
+    """A base that keeps the ``__init_subclass__`` of the others from noticing the copy."""
+    return type("_Quiet", (), {"__init_subclass__": classmethod(lambda cls, **kwargs: None), "__slots__": ()})
 
 
 def _member(value: Any, rebind: Rebind) -> Any:
@@ -51,7 +49,7 @@ def copy_class(original: type, rebinding: Any) -> type:
     bases = [rebinding(base) for base in original.__bases__ if is_users(base)]
     changed = [copy for copy, base in zip(bases, filter(is_users, original.__bases__), strict=True) if copy is not base]
     try:
-        copy = type(original)(original.__name__, (_Quiet, original, *changed), {"__module__": original.__module__})
+        copy = type(original)(original.__name__, (_quiet(), original, *changed), {"__module__": original.__module__})
     except TypeError:
         return original
     rebinding.remember(original, copy)

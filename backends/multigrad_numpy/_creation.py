@@ -89,6 +89,11 @@ def _about_shape(function: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _einsum_path(cls: type[DuckArray], *operands: Any, **kwargs: Any) -> Any:
+    stand_ins = [np.empty(o.shape) if issubclass(type(o), DuckArray) else o for o in operands]
+    return np.einsum_path(*stand_ins, **kwargs)
+
+
 def _about_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     def stand_in(value: Any) -> Any:
         if not issubclass(type(value), DuckArray):
@@ -119,6 +124,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {function: _convert(function) for func
     np.full: full,
     np.astype: _astype,
     np.shape: _about_shape(np.shape),
+    np.einsum_path: _einsum_path,
     np.ndim: _about_shape(np.ndim),
     np.size: _about_shape(np.size),
     np.iscomplexobj: _about_dtype(np.iscomplexobj),

@@ -43,7 +43,7 @@ def second_opinion(
         off = np.abs(analytical - exact) / np.maximum(np.abs(exact), np.abs(analytical))
     i, j = np.unravel_index(np.argmax(np.where(wrong, np.nan_to_num(off, nan=np.inf), -1.0)), off.shape)
     where = f"{_place(function.outputs, i)} by {_place(function.inputs, j)}"
-    seen = f"traced by JAX, fn has the derivative {exact[i, j]:.17g} at {where}"
+    seen = f"traced by JAX, fn has the derivative {exact[i, j]:.17g} there"
     if abs(analytical[i, j] - exact[i, j]) <= _EXACT * abs(exact[i, j]):
         return [Finding("diagnosis", f"{seen}: it agrees with jac, not with the numerical {numeric[i, j]:.6g}", where)]
     return [

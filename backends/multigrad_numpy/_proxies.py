@@ -45,6 +45,8 @@ class FunctionProxy:
 
             return own_code(self._kind, self._function)(*args, **kwargs)
         if self._is_ufunc:
+            if len(args) > self._function.nin:  # type: ignore[attr-defined]
+                args, kwargs["out"] = args[: self._function.nin], args[self._function.nin :]  # type: ignore[attr-defined]
             for arg in args:
                 if type(arg) is self._kind:
                     return arg.__array_ufunc__(self._function, "__call__", *args, **kwargs)

@@ -14,6 +14,7 @@ import jax.scipy.special as jsp
 import numpy as np
 import scipy.special as sp
 
+from multigrad_numpy._refusal import refusal
 from multigrad_numpy._table import TABLE, Elementwise
 
 Formula = Callable[..., Any]
@@ -49,7 +50,8 @@ def differentiable(function: Callable[..., Any], partials: Sequence[Formula | No
     def call(*args: Any) -> Any:
         for place, (partial, arg) in enumerate(zip(partials, args, strict=True)):
             if partial is None and isinstance(arg, jax.core.Tracer):
-                raise NotImplementedError(f"scipy.special.{function.__name__} has no derivative by argument {place}")
+                name = f"scipy.special.{function.__name__}"
+                raise refusal(f"{name} has no derivative by argument {place} here", f"pass jac=, or multigrad.register_numpy({name}, ...)")
         return value(*(jnp.asarray(a) for a in args))
 
     return call

@@ -101,7 +101,7 @@ class Elementwise:
             with np.errstate(all="ignore"):
                 bad = self.singular(*concrete)
         if where is not True:
-            off = ~np.asarray(lower(where))
+            off = ~np.asarray(lower(where), bool)
             bad = off if bad is None else bad | off
         if bad is None or not np.any(bad):
             return self.jax_function(*values)
@@ -133,7 +133,7 @@ def _store_where(out: Any, result: Any, where: Any) -> Any:
     if where is True:
         out[...] = result
     else:
-        mask = np.broadcast_to(lower(where), out.shape)
+        mask = np.broadcast_to(np.asarray(lower(where), bool), out.shape)
         out[mask] = np.broadcast_to(result, out.shape)[mask]
     return out
 

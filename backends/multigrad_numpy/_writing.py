@@ -28,7 +28,7 @@ def _copyto(cls: type[DuckArray], dst: Any, src: Any, casting: str = "same_kind"
     if where is True:
         dst[...] = src
         return None
-    mask = np.broadcast_to(lower(where), dst.shape)
+    mask = np.broadcast_to(np.asarray(lower(where), bool), dst.shape)
     dst[mask] = np.broadcast_to(pack(cls, src), dst.shape)[mask]  # type: ignore[call-overload]
     return None
 
