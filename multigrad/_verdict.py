@@ -87,6 +87,11 @@ class Context:
     dust: Array
     noise: Array
 
+    def at(self, c: npt.NDArray[np.intp], i: npt.NDArray[np.intp]) -> Context:
+        """Some of the places (direction, output), as one direction with as many outputs."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise[i])
+
     @property
     def negligible(self) -> Array:
         """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
@@ -117,8 +122,11 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     difference = np.abs(analytical - value)
     # What the two sides may differ by, besides the bar.
     tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + 4 * context.noise * context.scale
-    no_value = (seen <= bar) & (bar <= context.nothing)
     agrees = difference <= tol + bar
+    resolved = agrees & (bar <= np.maximum(tol, 1e-6 * size))
+    if resolved.all():
+        return Judgement(np.zeros(analytical.shape, np.int8), resolved)
+    no_value = (seen <= bar) & (bar <= context.nothing)
     dust = (claimed <= context.dust) & no_value
     # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
     still = (analytical == 0) & (value == 0)
@@ -132,8 +140,7 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE
     status[broken & np.isfinite(bar)] = Status.MISMATCH
-    sharp = (agrees & (bar <= np.maximum(tol, 1e-6 * size))) | zero | dust
-    return Judgement(status, sharp & ~broken)
+    return Judgement(status, (resolved | zero | dust) & ~broken)
 
 
 def admit_kinks(status: Codes, analytical: Array, kinks: Kinks) -> Codes:

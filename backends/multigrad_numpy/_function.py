@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -65,6 +66,7 @@ class NumpyFunction:
         self.repeats = np.stack(values)
         self.outputs: Sequence[Leaf] = self.results.leaves
         self.eps = self.results.eps
+        self._derive = derive
         self._derivative = derive(self)
 
     def __call__(self, X: Array, /) -> Array:
@@ -81,6 +83,15 @@ class NumpyFunction:
     def second_opinion(self, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
         """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n)."""
         return second_opinion(self._fn, self, analytical, numeric, wrong) if self._has_opinion else []
+
+    def at(self, x: Array, /) -> NumpyFunction:
+        """The same function at another point."""
+        other = copy.copy(self)
+        other.x = x
+        value = other(x[None])
+        other.repeats = np.concatenate([value, other(x[None])])
+        other._derivative = self._derive(other)
+        return other
 
     def call_with_copies(self, function: Callable[..., Any], name: str) -> Any:
         """Call ``function`` with copies of the arguments at the point, and report if it changes them."""
