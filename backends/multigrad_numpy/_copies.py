@@ -26,7 +26,8 @@ def _member(value: Any, rebind: Rebind) -> Any:
     if isinstance(value, (staticmethod, classmethod)):
         return type(value)(rebind(value.__func__))
     if isinstance(value, property):
-        return property(*(f and rebind(f) for f in (value.fget, value.fset, value.fdel)), doc=value.__doc__)
+        get, set_, delete = (f and rebind(f) for f in (value.fget, value.fset, value.fdel))
+        return property(get, set_, delete, value.__doc__)
     if isinstance(value, functools.cached_property):
         copy: Any = functools.cached_property(rebind(value.func))
         copy.attrname = value.attrname
@@ -52,7 +53,7 @@ def copy_class(original: type, rebinding: Any) -> type:
     changed = [copy for copy, base in zip(bases, filter(is_users, original.__bases__), strict=True) if copy is not base]
     try:
         copy = type(original)(original.__name__, (_quiet(), original, *changed), {"__module__": original.__module__})
-    except TypeError:
+    except Exception:  # noqa: BLE001 - a metaclass like that of Enum has rules of its own
         return original
     rebinding.remember(original, copy)
     for name, value in vars(original).items():

@@ -86,7 +86,7 @@ class TracedDerivative:
         try:
             with np.errstate(all="ignore"):
                 expected = self._function(nearby[None])[0]
-        except Exception:  # the user's function need not be defined there
+        except Exception:  # noqa: BLE001 - the user's function need not be defined there
             return
         if np.isfinite(expected).all():
             self._compare(self._linearize(nearby)[0], expected, "near the point")

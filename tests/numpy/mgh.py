@@ -108,7 +108,9 @@ def _bard_jacobian(x):
     return np.stack([-np.ones(15), u * v / square, u * w / square], axis=1)
 
 
-_GAUSS = np.array([0.0009, 0.0044, 0.0175, 0.054, 0.1295, 0.242, 0.3521, 0.3989, 0.3521, 0.242, 0.1295, 0.054, 0.0175, 0.0044, 0.0009])
+_GAUSS = np.array(
+    [0.0009, 0.0044, 0.0175, 0.054, 0.1295, 0.242, 0.3521, 0.3989, 0.3521, 0.242, 0.1295, 0.054, 0.0175, 0.0044, 0.0009]
+)
 
 
 def _gaussian(x):
@@ -122,7 +124,9 @@ def _gaussian_jacobian(x):
     return np.stack([e, -x[0] * e * (t - x[2]) ** 2 / 2, x[0] * e * x[1] * (t - x[2])], axis=1)
 
 
-_MEYER = np.array([34780, 28610, 23650, 19630, 16370, 13720, 11540, 9744, 8261, 7030, 6005, 5147, 4427, 3820, 3307, 2872.0])
+_MEYER = np.array(
+    [34780, 28610, 23650, 19630, 16370, 13720, 11540, 9744, 8261, 7030, 6005, 5147, 4427, 3820, 3307, 2872.0]
+)
 
 
 def _meyer(x):
@@ -386,12 +390,23 @@ PROBLEMS = [
     Problem("osborne_1", _osborne, _osborne_jacobian, np.array([0.5, 1.5, -1.0, 0.01, 0.02])),
     Problem("biggs_exp6", _biggs, _biggs_jacobian, np.array([1.0, 2.0, 1.1, 1.2, 0.9, 0.8])),
     Problem("watson", _watson, _watson_jacobian, np.array([0.1, 0.3, -0.2, 0.4, 0.2, -0.1])),
-    Problem("extended_rosenbrock", _extended_rosenbrock, _extended_rosenbrock_jacobian, np.array([-1.2, 1.0, 0.7, 0.3])),
+    Problem(
+        "extended_rosenbrock", _extended_rosenbrock, _extended_rosenbrock_jacobian, np.array([-1.2, 1.0, 0.7, 0.3])
+    ),
     Problem("penalty_1", _penalty, _penalty_jacobian, np.array([1.0, 2.0, 3.0, 4.0])),
-    Problem("variably_dimensioned", _variably_dimensioned, _variably_dimensioned_jacobian, np.array([0.8, 0.5, 0.2, 0.1])),
+    Problem(
+        "variably_dimensioned", _variably_dimensioned, _variably_dimensioned_jacobian, np.array([0.8, 0.5, 0.2, 0.1])
+    ),
     Problem("trigonometric", _trigonometric, _trigonometric_jacobian, np.array([0.2, 0.3, 0.25, 0.4])),
     Problem("brown_almost_linear", _brown_almost_linear, _brown_almost_linear_jacobian, np.array([0.5, 0.6, 0.7, 0.4])),
-    Problem("discrete_boundary_value", _discrete_boundary_value, _discrete_boundary_value_jacobian, np.array([-0.1, -0.2, -0.15])),
-    Problem("broyden_tridiagonal", _broyden_tridiagonal, _broyden_tridiagonal_jacobian, np.array([-1.0, -0.8, -1.1, -0.9])),
+    Problem(
+        "discrete_boundary_value",
+        _discrete_boundary_value,
+        _discrete_boundary_value_jacobian,
+        np.array([-0.1, -0.2, -0.15]),
+    ),
+    Problem(
+        "broyden_tridiagonal", _broyden_tridiagonal, _broyden_tridiagonal_jacobian, np.array([-1.0, -0.8, -1.1, -0.9])
+    ),
     Problem("chebyquad", _chebyquad, _chebyquad_jacobian, np.array([0.2, 0.45, 0.6, 0.85])),
 ]

@@ -150,7 +150,7 @@ def math_functions(x):
 @snippet
 def list_of_results(x):
     rows = []
-    for a, b in zip(x, x[1:], strict=False):
+    for a, b in itertools.pairwise(x):
         rows.append(a * b)
     rows.insert(0, 1.0)
     return np.asarray(rows)
@@ -342,7 +342,7 @@ def decorated(x):
     return out
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _cached_power(base: float, exponent: int) -> float:
     return base**exponent
 

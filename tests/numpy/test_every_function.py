@@ -18,11 +18,64 @@ SPACES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft}
 
 # Nothing here is a function of an array of floats.
 OTHER = frozenset(
-    "asmatrix base_repr binary_repr bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift "
-    "bitwise_xor bmat busday_count busday_offset datetime_as_string datetime_data from_dlpack frombuffer fromfile fromiter "
-    "fromregex fromstring genfromtxt get_include get_printoptions getbufsize geterr geterrcall info is_busday isnat lcm "
-    "left_shift load loadtxt mintypecode nested_iters packbits unpackbits printoptions right_shift save savetxt savez savez_compressed set_printoptions setbufsize "
-    "seterr seterrcall show_config show_runtime test row_stack diag_indices_from tril_indices_from triu_indices_from typename".split()
+    [
+        "asmatrix",
+        "base_repr",
+        "binary_repr",
+        "bitwise_count",
+        "bitwise_invert",
+        "bitwise_left_shift",
+        "bitwise_not",
+        "bitwise_or",
+        "bitwise_right_shift",
+        "bitwise_xor",
+        "bmat",
+        "busday_count",
+        "busday_offset",
+        "datetime_as_string",
+        "datetime_data",
+        "from_dlpack",
+        "frombuffer",
+        "fromfile",
+        "fromiter",
+        "fromregex",
+        "fromstring",
+        "genfromtxt",
+        "get_include",
+        "get_printoptions",
+        "getbufsize",
+        "geterr",
+        "geterrcall",
+        "info",
+        "is_busday",
+        "isnat",
+        "lcm",
+        "left_shift",
+        "load",
+        "loadtxt",
+        "mintypecode",
+        "nested_iters",
+        "packbits",
+        "unpackbits",
+        "printoptions",
+        "right_shift",
+        "save",
+        "savetxt",
+        "savez",
+        "savez_compressed",
+        "set_printoptions",
+        "setbufsize",
+        "seterr",
+        "seterrcall",
+        "show_config",
+        "show_runtime",
+        "test",
+        "row_stack",
+        "diag_indices_from",
+        "tril_indices_from",
+        "triu_indices_from",
+        "typename",
+    ]
 )
 
 REFUSED = {

@@ -180,12 +180,16 @@ def wrong_rule() -> Iterator[None]:
 
 @pytest.mark.usefixtures("wrong_rule")
 def test_a_rule_with_another_value_is_found_out() -> None:
-    with pytest.raises(Unsupported, match=r"tracer fidelity: at the point the trace gives .* for output\[0\] and NumPy"):
+    with pytest.raises(
+        Unsupported, match=r"tracer fidelity: at the point the trace gives .* for output\[0\] and NumPy"
+    ):
         NumpyBackend().flatten(lambda x: scipy.special.struve(1.0, x), (X,), Options())
 
 
 def test_a_rule_that_agrees_at_the_point_alone_is_found_out() -> None:
-    multigrad.register_numpy(scipy.special.struve, lambda v, x: jnp.asarray(scipy.special.struve(1.0, X)) + x - jnp.asarray(X))
+    multigrad.register_numpy(
+        scipy.special.struve, lambda v, x: jnp.asarray(scipy.special.struve(1.0, X)) + x - jnp.asarray(X)
+    )
     with pytest.raises(Unsupported, match="tracer fidelity: near the point"):
         NumpyBackend().flatten(lambda x: scipy.special.struve(1.0, x), (X,), Options())
     del TABLE[scipy.special.struve]

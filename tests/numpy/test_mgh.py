@@ -38,7 +38,9 @@ def test_a_changed_term_is_noticed(problem: Problem) -> None:
 def test_the_trace_gives_the_derivative_by_hand(problem: Problem) -> None:
     f = NumpyBackend().flatten(problem.residuals, (problem.x,), Options())
     expected = problem.jacobian(problem.x)
-    np.testing.assert_allclose(f.vjp(np.eye(len(expected))), expected, rtol=1e-13, atol=1e-13 * np.max(np.abs(expected)))
+    np.testing.assert_allclose(
+        f.vjp(np.eye(len(expected))), expected, rtol=1e-13, atol=1e-13 * np.max(np.abs(expected))
+    )
 
 
 X = np.array([-0.3, 0.7, 1.2, 0.5])
@@ -69,5 +71,7 @@ def test_the_second_opinion_tells_the_exact_error_of_the_users_gradient() -> Non
 
 
 def test_without_trace_there_is_no_second_opinion() -> None:
-    report = check_grad(scipy.optimize.rosen, X, jac=lambda x: scipy.optimize.rosen_der(x) * 2, trace=False, raise_exception=False)
+    report = check_grad(
+        scipy.optimize.rosen, X, jac=lambda x: scipy.optimize.rosen_der(x) * 2, trace=False, raise_exception=False
+    )
     assert not any("traced by JAX" in f.evidence for f in report.findings)

@@ -62,7 +62,7 @@ def _result(case: Case) -> tuple[Matrix, Matrix, Matrix]:
     place = [c for c in CASES if c.point == case.point].index(case)
     try:
         cases, (values, forward, reverse) = _group(case.point, place // TOGETHER)
-    except Exception:  # another of the group: this one alone
+    except Exception:  # noqa: BLE001 - another of the group: this one alone
         values, forward, reverse = _differentiate([case])
         return values[0], forward[0], reverse[0]
     k = cases.index(case)
@@ -75,7 +75,9 @@ def test_value_and_jacobian(case: Case) -> None:
     with np.errstate(all="ignore"):
         value, expected = reals(case.function(case.x)), jacobian(case.function, case.x)
     traced, forward, reverse = _result(case)
-    np.testing.assert_allclose(traced, value, rtol=1e-9, atol=1e-9 * np.max(np.abs(value), initial=0, where=np.isfinite(value)))
+    np.testing.assert_allclose(
+        traced, value, rtol=1e-9, atol=1e-9 * np.max(np.abs(value), initial=0, where=np.isfinite(value))
+    )
     scale = 1 + np.max(np.abs(expected), initial=0)
     np.testing.assert_allclose(forward, expected, rtol=1e-8, atol=1e-8 * scale)
     np.testing.assert_allclose(reverse, expected, rtol=1e-8, atol=1e-8 * scale)
