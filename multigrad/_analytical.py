@@ -13,6 +13,7 @@ import numpy as np
 
 from multigrad._batches import Batched
 from multigrad._colouring import colours
+from multigrad._diagnose import of_cotangent
 from multigrad._directions import signed
 from multigrad._findings import Finding
 from multigrad._pattern import Pattern, Sparse
@@ -26,8 +27,8 @@ from multigrad.errors import Defect, Unsupported
 SINGLES = 3
 # Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
 ROUNDING = 1e-11
-# The largest cotangent tried: clipping of gradients is usually done at 1, 5 or 10.
-LARGE = 32.0
+# The largest cotangent tried, and the smallest: clipping of gradients is usually done at 1, 5 or 10.
+LARGE, SMALL = 32.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,12 @@ class Probe:
             rules.rtol * float(np.abs(self.vector) @ np.abs(J[:, k])),
             Status.MISMATCH,
         )
+        misuse = of_cotangent(self.vector, self.product, J, f.outputs)
+        cause = f": {misuse}" if misuse else ""
         finding = Finding(
             "nonlinear_backward",
             f"backward is right for one-hot cotangents, but for {self.name} it gives {self.product[k]:.6g} "
-            f"where the same combination of its own rows is {expected:.6g}",
+            f"where the same combination of its own rows is {expected:.6g}{cause}",
             where,
             "backward must be linear in the cotangent, use those of all outputs, and not assume their memory layout",
         )
@@ -177,7 +180,7 @@ def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> list[Probe]:
     """Products with the cotangents that users' code meets: of any size and both signs, all outputs at once; all ones."""
     m = f.repeats.shape[1]
     u = signed(rng, 1.0, 2.0, (m,))
-    u[-1:], u[:1] = np.abs(u[-1:]), -LARGE
+    u[1:2], u[:1] = SMALL, -LARGE
     return [
         Probe(vector, _one(f.vjp, vector), name)
         for vector, name in ((u, "a random cotangent"), (np.ones(m), "a cotangent of ones"))

@@ -21,16 +21,19 @@ from multigrad._analytical import (
 )
 from multigrad._batches import Batched
 from multigrad._detached import only_attached
+from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
 from multigrad._dust import rounding_dust
 from multigrad._entries import Entries
 from multigrad._findings import Finding
+from multigrad._gauge import excuse_phases
+from multigrad._kinks import Mask
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
 from multigrad._pattern import Sparse
 from multigrad._report import Entry, GradReport, Leg, refused
-from multigrad._sparse_leg import SparseLeg
 from multigrad._second import with_second_order
+from multigrad._sparse_leg import SparseLeg
 from multigrad._structure import INPUTS_FROM, Structure, find_structure
 from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
@@ -59,6 +62,9 @@ MODES = ("reverse", "forward")
 DOUBLE = 1e-12
 # Jacobians up to this size are compared entry by entry where something is wrong with a group.
 UNFOLDED = 2**21
+
+# What the entries of a function with such a fault have in common says nothing of its gradient.
+UNFIT = {"nondeterministic_forward", "nondeterministic_backward", "mutates_input", "mutates_state"}
 
 T = TypeVar("T")
 
@@ -128,7 +134,8 @@ def check_grad(
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
     check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
-    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, order, seed)
+    beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
+    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
@@ -136,13 +143,17 @@ def check_grad(
 
 
 def _check_at(
-    flatten: Callable[[], FlatFunction], check: Callable[[FlatFunction], GradReport], order: int, seed: int
+    flatten: Callable[[], FlatFunction],
+    check: Callable[[FlatFunction], GradReport],
+    beside: Callable[[FlatFunction, GradReport], GradReport],
+    order: int,
+    seed: int,
 ) -> GradReport:
     try:
         f = flatten()
     except Defect as error:
         return refused(error.finding, seed)
-    report = look_nearby(f, check(f), check, seed)
+    report = beside(f, check(f))
     return report if order == 1 else with_second_order(f, report, check, seed)
 
 
@@ -216,6 +227,7 @@ class _Check:
     def run(self) -> GradReport:
         self.findings: list[Finding] = []
         self.legs: list[Leg] = []
+        self.broken: dict[str, Mask] = {}
         self.agreeing: list[str] = []
         self.extra: list[Entry] = []
         self.f = only_attached(self.f)
@@ -223,6 +235,7 @@ class _Check:
         self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol)
         self.values = Batched(self.f, self.f.repeats.shape[1])
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
+        self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
         self.directions = unit_vectors(self.f.x, self.rng)
@@ -242,12 +255,13 @@ class _Check:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
             self._allow_jitter(backward.jitter)
-            self._judge_probes(backward)
+            if not (backward.jitter or self.unsteady):
+                self._judge_probes(backward)
         if backward is not None and self._forward_agrees(backward.jacobian):
             self.agreeing.append("forward")
             return
         if any(finding.kind == "ill_defined" for finding in self.findings):
-            return  # it is not the other mode either that could be right
+            return  # what reverse mode refuses to differentiate, forward mode differentiates by a choice of its own
         forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
         if forward is not None:
             self._compare("forward", forward)
@@ -282,13 +296,14 @@ class _Check:
                 else self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
             )
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
+            self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
         length = found.directions.weights[:, None]
-        self.legs.append(
-            Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
-        )
+        leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
+        self.broken[mode] = found.broken.T
+        self.legs.append(leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg))
         # An adapter that can differentiate fn by other means says what those think of a mismatch.
         opinion = getattr(self.f, "second_opinion", None)
         if opinion is not None and self.legs[-1].verdict is Verdict.MISMATCH:
@@ -296,9 +311,13 @@ class _Check:
 
     def _compare_groups(self, J: Sparse) -> Entries:
         assert self.structure is not None
-        return self.numerical.compare(
-            self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs
-        )
+        return self.numerical.compare(self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs)
+
+    def _reconsidered(self, leg: Leg) -> Leg:
+        """Take back mismatches that are no fault of the gradient."""
+        if self.unsteady:
+            leg = replace(leg, status=np.where(leg.status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), leg.status))
+        return _purity.allow_undefined(leg, self.numerical.here)
 
     def _allow_jitter(self, jitter: float) -> None:
         """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
@@ -345,6 +364,10 @@ class _Check:
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
+        dense = [leg for leg in self.legs if leg.mode in self.broken]
+        if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
+            broken = [self.broken[leg.mode] for leg in dense]
+            findings += tuple(diagnose(dense, broken, self.f, self.numerical.here))
         parts = [leg.verdict for leg in self.legs]
         parts += [Verdict.MISMATCH] * bool(self.extra)
         parts += [Verdict.INCONCLUSIVE] * (not self.legs or any(f.severity == "error" for f in findings))

@@ -50,6 +50,7 @@ class Regrouping:
             self.take(found.bar, 0.0),
             self.take(found.status, Status.OK).astype(np.int8),
             self.take(found.broken, False).astype(np.bool_),
+            self.take(found.smooth, np.inf),
         )
 
     def context(self, context: Context) -> Context:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import FlatFunction, Options
@@ -44,6 +45,9 @@ def _traced(fn: Callable[..., Any], function: NumpyFunction) -> Derivative:
     from multigrad_numpy._derivative import TracedDerivative  # JAX is imported when a trace is needed
 
     return TracedDerivative(fn, function)
+
+    def array(self, value: Any) -> npt.NDArray[Any]:
+        return value if isinstance(value, np.ndarray) else np.from_dlpack(value)
 
 
 def _user_jacobian(jac: Callable[..., Any], function: NumpyFunction) -> UserJacobian:

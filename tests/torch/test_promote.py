@@ -26,7 +26,7 @@ pytestmark = [
 
 PROMOTED = [name for name, case in CASES.items() if case.promotes]
 # torch's forward mode gives zeros here without a word.
-NO_FORWARD = {"scripted_module", "custom_op"}
+NO_FORWARD = {"scripted_module"}
 
 
 class Scaled(torch.autograd.Function):
