@@ -47,6 +47,10 @@ class Numerical:
     ) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
         with np.errstate(all="ignore"):
+            return self._compare(directions, analytical, self._context(directions, analytical, inputs, outputs))
+
+    def _compare(self, directions: Directions, analytical: Array, context: Context) -> Entries:
+        with np.errstate(all="ignore"):
             count, m = analytical.shape
             found = Entries(
                 directions,
@@ -57,7 +61,6 @@ class Numerical:
                 broken=np.zeros((count, m), np.bool_),
                 smooth=np.full((count, m), np.inf),
             )
-            context = self._context(directions, analytical, inputs, outputs)
             sure = np.empty((count, m), np.bool_)
             size = max(1, BLOCK // max(m, self.x.size, 1))
             for start in range(0, count, size):
@@ -97,12 +100,15 @@ class Numerical:
             np.zeros((units.n, J.shape[0]), np.bool_),
             np.full((units.n, J.shape[0]), np.inf),
         )
-        part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
+        with np.errstate(all="ignore"):
+            context = self._context(units, every.analytical, inputs, outputs).of(columns)
+        part = self._compare(units.take(columns), every.analytical[columns], context)
         for kept, new in (
             (every.value, part.value),
             (every.bar, part.bar),
             (every.status, part.status),
             (every.broken, part.broken),
+            (every.smooth, part.smooth),
         ):
             kept[columns] = new
         every.unexplored = part.unexplored
