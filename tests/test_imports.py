@@ -46,6 +46,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_numerical",
         "_purity",
         "_reading",
+        "_regrouping",
         "_second",
         "_sparse_leg",
         "_structure",
