@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from multigrad._analytical import (
     tangent_probe,
 )
 from multigrad._batches import Batched
+from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
@@ -125,7 +126,8 @@ def check_grad(
     modes = MODES[:1] if jac is not None else modes
     check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
     beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
-    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, beside, order, seed)
+    with Belongings(fn, jac) as belongings:
+        result = _check_at(partial(adapter.flatten, fn, arguments, options), belongings, check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
@@ -134,6 +136,7 @@ def check_grad(
 
 def _check_at(
     flatten: Callable[[], FlatFunction],
+    belongings: Belongings,
     check: Callable[[FlatFunction], GradReport],
     beside: Callable[[FlatFunction, GradReport], GradReport],
     order: int,
@@ -143,7 +146,9 @@ def _check_at(
         f = flatten()
     except Defect as error:
         return refused(error.finding, seed)
-    report = beside(f, check(f))
+    memory = belongings.memory(f)
+    report = check(f)
+    report = report.unfounded().with_findings(memory) if memory else beside(f, report)
     return report if order == 1 else with_second_order(f, report, check, seed)
 
 
@@ -323,6 +328,8 @@ class _Check:
         looped = self.values.why_looped
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
+        if self.legs:
+            self.findings += self._idle()
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
         if any(leg.verdict is Verdict.MISMATCH for leg in self.legs) and not UNFIT & {f.kind for f in findings}:
             broken = [self.broken[leg.mode] for leg in self.legs]
@@ -346,7 +353,25 @@ class _Check:
             seconds=0.0,
             seed=self.seed,
             reason=self._reason(findings) if verdict is Verdict.INCONCLUSIVE else "",
+            convention=self._convention(),
         )
+
+    def _convention(self) -> str:
+        is_complex = any(leaf.complex for leaf in (*self.f.inputs, *self.f.outputs))
+        return str(getattr(self.f, "convention", "")) if is_complex else ""
+
+    def _idle(self) -> Iterator[Finding]:
+        """List the parameters that get no gradient at all."""
+        idle = [
+            leaf.path
+            for leaf in self.f.inputs
+            if leaf.path.startswith("params") and not self.legs[0].analytical[:, leaf.slice].any()
+        ]
+        if idle:
+            evidence = f"no gradient at all reaches {', '.join(idle)}"
+            yield Finding(
+                "no_gradient", evidence, "params", "they can't be trained: unused, detached, or multiplied by 0"
+            )
 
     def _reason(self, findings: tuple[Finding, ...]) -> str:
         errors = [f for f in findings if f.severity == "error"]
