@@ -24,13 +24,19 @@ from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
+from multigrad._dust import rounding_dust
+from multigrad._entries import Entries
 from multigrad._findings import Finding
+from multigrad._gauge import excuse_phases
 from multigrad._kinks import Mask
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
+from multigrad._pattern import Sparse
 from multigrad._report import Entry, GradReport, Leg, refused
 from multigrad._second import with_second_order
-from multigrad._symmetric import admit_symmetric
+from multigrad._sparse_leg import SparseLeg
+from multigrad._structure import INPUTS_FROM, Structure, find_structure
+from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
 from multigrad._verdict import Rules, Status, Verdict
@@ -53,6 +59,10 @@ from multigrad.errors import (
 )
 
 MODES = ("reverse", "forward")
+# Coarser arithmetic than this has no structure to be seen in single values.
+DOUBLE = 1e-12
+# Jacobians up to this size are compared entry by entry where something is wrong with a group.
+UNFOLDED = 2**21
 
 # What the entries of a function with such a fault have in common says nothing of its gradient.
 UNFIT = {"nondeterministic_forward", "nondeterministic_backward", "mutates_input", "mutates_state"}
@@ -234,11 +244,18 @@ class _Check:
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
         self.directions = unit_vectors(self.f.x, self.rng)
+        self.structure = self._find_structure()
         self._compare_modes()
         return self._report()
 
+    def _find_structure(self) -> Structure | None:
+        if self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
+            return None
+        return find_structure(self.values, self.f.x, self.f.inputs, self.rng)
+
     def _compare_modes(self) -> None:
-        backward = self._mode("reverse", lambda f: reverse(f, self.rng))
+        pattern = self.structure.pattern if self.structure else None
+        backward = self._mode("reverse", lambda f: reverse(f, self.rng, pattern))
         if backward is not None:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
@@ -249,8 +266,8 @@ class _Check:
             self.agreeing.append("forward")
             return
         if any(finding.kind == "ill_defined" for finding in self.findings):
-            return  # it is not the other mode either that could be right
-        forward = self._mode("forward", forward_jacobian)
+            return  # what reverse mode refuses to differentiate, forward mode differentiates by a choice of its own
+        forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
         if forward is not None:
             self._compare("forward", forward)
 
@@ -269,10 +286,22 @@ class _Check:
             self.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {reason}", mode))
         return None
 
-    def _compare(self, mode: str, J: Array) -> None:
+    def _compare(self, mode: str, J: Array | Sparse) -> None:
+        grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
+        if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
+            check_ties(self.numerical, grouped)
+            self.legs.append(SparseLeg(mode, J, grouped))
+            return
+        J = J.dense() if isinstance(J, Sparse) else J
         analytical = self.directions.times(J)
         if self.eps is None:
-            found = self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            found = (
+                self.numerical.unfold(grouped, self.directions, J, self.f.inputs, self.f.outputs)
+                if grouped is not None
+                else self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            )
+            self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
+            self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
@@ -280,21 +309,24 @@ class _Check:
         leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         self.broken[mode] = found.broken.T
         self.legs.append(leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg))
+        # An adapter that can differentiate fn by other means says what those think of a mismatch.
+        opinion = getattr(self.f, "second_opinion", None)
+        if opinion is not None and self.legs[-1].verdict is Verdict.MISMATCH:
+            self.findings += opinion(J, self.legs[-1].numeric, self.legs[-1].status == Status.MISMATCH)
+
+    def _compare_groups(self, J: Sparse) -> Entries:
+        assert self.structure is not None
+        return self.numerical.compare(self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs)
 
     def _reconsidered(self, leg: Leg) -> Leg:
         """Take back mismatches that are no fault of the gradient."""
         if self.unsteady:
             leg = replace(leg, status=np.where(leg.status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), leg.status))
-        leg = _purity.allow_undefined(leg, self.numerical.here)
-        for leaf in self.f.inputs:
-            known = any(f.kind == "symmetric_domain" and f.where == leaf.path for f in self.findings)
-            leg, findings = admit_symmetric(leg, leaf, self.f.x, known)
-            self.findings += findings
-        return leg
+        return _purity.allow_undefined(leg, self.numerical.here)
 
     def _allow_jitter(self, jitter: float) -> None:
         """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
-        if not jitter:
+        if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
             return
         leg = self.legs[-1]
         row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
@@ -304,15 +336,23 @@ class _Check:
         self.legs[-1] = replace(leg, status=status)
 
     def _judge_probes(self, backward: Reverse) -> None:
-        if self.legs[-1].verdict is Verdict.MISMATCH:
+        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions:
             return
+        dust = self._dust(backward.jacobian)
         for probe in backward.contradictions:
-            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise)
+            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
+
+    def _dust(self, J: Array) -> Array:
+        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
+        along = rounding_dust(
+            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
+        )
+        return np.asarray((along / self.directions.weights[:, None]).T)
 
     def _forward_agrees(self, J: Array) -> bool:
         if "forward" not in self.modes:
@@ -331,9 +371,10 @@ class _Check:
         if self.legs:
             self.findings += self._idle()
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
-        if any(leg.verdict is Verdict.MISMATCH for leg in self.legs) and not UNFIT & {f.kind for f in findings}:
-            broken = [self.broken[leg.mode] for leg in self.legs]
-            findings += tuple(diagnose(self.legs, broken, self.f, self.numerical.here))
+        dense = [leg for leg in self.legs if leg.mode in self.broken]
+        if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
+            broken = [self.broken[leg.mode] for leg in dense]
+            findings += tuple(diagnose(dense, broken, self.f, self.numerical.here))
         parts = [leg.verdict for leg in self.legs]
         parts += [Verdict.MISMATCH] * bool(self.extra)
         parts += [Verdict.INCONCLUSIVE] * (not self.legs or any(f.severity == "error" for f in findings))

@@ -39,6 +39,10 @@ NOTES = frozenset(
         "special_point",
         "no_gradient",
         "diagnosis",
+        "convention",
+        "layout",
+        "unmatched",
+        "held_fixed",
     }
 )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad import _fit, _kinks, _ladder, _noise, _plateaus, _verdict
+from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
+from multigrad._dust import rounding_dust
+from multigrad._entries import Entries as Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
@@ -21,29 +22,6 @@ from multigrad.backends import Array, Leaf
 BLOCK = 2**15
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
-
-
-@dataclass
-class Entries:
-    """The comparison along C directions, entry by entry; shapes (C, m).
-
-    Attributes:
-        directions: what the comparison is along.
-        analytical: J v, from the derivative under test.
-        value: the estimate of it.
-        bar: the bound on the estimate's error.
-        status: what is said of the entry, a ``Status``.
-        broken: where f has no derivative.
-        unexplored: suspicious directions that were left on the short ladder since so many others are wrong.
-    """
-
-    directions: Directions
-    analytical: Array
-    value: Array
-    bar: Array
-    status: Codes
-    broken: Mask
-    unexplored: int = 0
 
 
 class Numerical:
@@ -91,6 +69,42 @@ class Numerical:
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
 
+    def unfold(
+        self, found: Entries, units: Directions, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Entries:
+        """Make the comparison along unit vectors of one along groups.
+
+        Groups in which something is not plainly right are compared anew, column by column.
+
+        Args:
+            found: the comparison along groups.
+            units: one direction for each input.
+            J: the derivative under test, shape (m, n).
+            inputs: the leaves that f takes.
+            outputs: the leaves that it returns.
+        """
+        groups = np.flatnonzero((found.status > Status.UNRESOLVED).any(axis=1))
+        columns = np.sort(found.directions.take(groups).columns)
+        weights = units.weights[:, None]
+        every = Entries(
+            units,
+            units.times(J),
+            found.numeric.T * weights,
+            found.bars.T * weights,
+            found.statuses.T.copy(),
+            np.zeros((units.n, J.shape[0]), np.bool_),
+        )
+        part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
+        for kept, new in (
+            (every.value, part.value),
+            (every.bar, part.bar),
+            (every.status, part.status),
+            (every.broken, part.broken),
+        ):
+            kept[columns] = new
+        every.unexplored = part.unexplored
+        return every
+
     def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
 
@@ -124,34 +138,47 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = np.empty_like(size)
-        first = directions.columns[directions.starts[:-1]]
-        for leaf in inputs:
-            chosen = np.flatnonzero((first >= leaf.slice.start) & (first < leaf.slice.stop))
-            for out in outputs:
-                largest = np.max(size[chosen, out.slice], initial=0.0)
-                dust[chosen, out.slice] = largest
-        dust = 64 * self.rules.eps * np.maximum(dust, values)
+        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
-        length = np.sqrt(directions.sums(directions.weights**2))[:, None]
+        length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
         return Context(scale, row, dust, np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
         sampled = self._climb(directions, exponents)
-        q = self._quotients(sampled)
-        best = estimate(q.central, q.central_noise, sampled.ratio)
-        found.value[block], found.bar[block] = best.value, best.bar
-        quotient = np.abs(q.forward)
-        self.swing = np.maximum(
-            self.swing, np.where(np.isfinite(quotient), quotient, 0.0).max(axis=(0, 1), initial=0.0)
-        )
+        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here))
         own = self._own(context, block)
         analytical = found.analytical[block]
+        assert self.noise is not None
+        plain = _acceptance.accept(
+            sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
+        )
+        found.value[block], found.bar[block], sure = plain.value, plain.bar, plain.accepted
+        found.status[block] = Status.OK
+        if sure.all():
+            return sure
+        c, i = np.nonzero(~sure)
+        status, value, bar, sharp = self._judge(sampled.at(c, i), analytical[None, c, i], own.at(c, i), i)
+        for kept, new in ((found.status, status), (found.value, value), (found.bar, bar)):
+            kept[block.start + c, i] = new
+        sure[c, i] = sharp
+        return sure
+
+    def _judge(
+        self, sampled: _ladder.Samples, analytical: Array, own: Context, outputs: Index
+    ) -> tuple[Codes, Array, Array, Mask]:
+        """Judge single places on the short ladder, as one direction; ``outputs`` are those that they belong to."""
+        noise = self.noise
+        assert noise is not None
+        floor = self.jitter[outputs] if isinstance(self.jitter, np.ndarray) else self.jitter
+        q = quotients(
+            sampled, self.here[outputs], Noise(noise.sigma[outputs], noise.level[outputs]), self.rules.eps, floor
+        )
+        best = estimate(q.central, q.central_noise, sampled.ratio)
         said = _verdict.judge(analytical, best, own, self.rules)
-        found.status[block] = said.status
-        return said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
+        sharp = said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
+        return said.status[0], best.value[0], best.bar[0], sharp[0]
 
     def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
         suspicious = np.flatnonzero(~sure.all(axis=1))

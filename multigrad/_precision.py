@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,19 @@ def neighbours(x: Array, eps: float, seed: int) -> list[Array]:
     """The point and some points a few units of roundoff ``eps`` away, each of shape (n,)."""
     rng = np.random.default_rng(seed)
     return [x, *(x + 2 * eps * x * rng.choice([-1.0, 1.0], x.shape) for _ in range(NEIGHBOURS))]
+
+
+def sampled(take: Callable[[Array], Sample], points: Sequence[Array]) -> tuple[list[Array], list[Sample]]:
+    """Sample the function as it is written; what it refuses among the neighbours of the first point is left out.
+
+    Returns:
+        The points that are left, and a sample for each.
+    """
+    taken = [(points[0], take(points[0]))]
+    for point in points[1:]:
+        with suppress(Exception):
+            taken.append((point, take(point)))
+    return [point for point, _ in taken], [sample for _, sample in taken]
 
 
 def examine(

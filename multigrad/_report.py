@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from multigrad._findings import Finding
 from multigrad._verdict import Codes, Rules, Status, Verdict
 from multigrad.backends import Array, Leaf
+
+if TYPE_CHECKING:
+    from multigrad._sparse_leg import SparseLeg
 
 SHOWN = 8  # worst entries in the text
 
@@ -107,6 +111,33 @@ class Leg:
         told = (self.status == Status.OK) & (size > 0)
         return float(np.max(self.bar / np.where(told, size, 1.0), initial=0.0, where=told))
 
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.status.size
+
+    def count(self, status: Status) -> int:
+        """How many entries have that status."""
+        return int(np.count_nonzero(self.status == status))
+
+    def worst(self, rules: Rules) -> Iterator[tuple[int, int, float, float, float, Status]]:
+        """The worst entries: row, column, analytical, numeric, bar and status."""
+        for k in furthest(self.analytical, self.numeric, self.bar, self.status, rules.rtol, rules.atol):
+            i, j = divmod(int(k), self.status.shape[1])
+            a, e, bar = (float(part[i, j]) for part in (self.analytical, self.numeric, self.bar))
+            yield i, j, a, e, bar, Status(int(self.status[i, j]))
+
+
+def furthest(
+    analytical: Array, numeric: Array, bar: Array, status: Codes, rtol: float, atol: Array | float
+) -> npt.NDArray[np.intp]:
+    """Flat indices of the entries that are furthest from agreement."""
+    size = np.maximum(np.abs(analytical), np.abs(numeric))
+    excess = np.abs(analytical - numeric) / np.maximum(rtol * size + atol + bar, 1e-300)
+    rank = (status * 1e6 + np.minimum(np.where(np.isfinite(excess), excess, np.inf), 1e5)).ravel()
+    count = min(SHOWN, rank.size)
+    return np.argpartition(-rank, count - 1)[:count] if count else np.empty(0, np.intp)
+
 
 @dataclass(frozen=True)
 class GradReport:
@@ -135,7 +166,7 @@ class GradReport:
 
     verdict: Verdict
     findings: tuple[Finding, ...]
-    legs: tuple[Leg, ...]
+    legs: tuple[Leg | SparseLeg, ...]
     agreeing: tuple[str, ...]
     extra: tuple[Entry, ...]
     inputs: tuple[Leaf, ...]
@@ -214,27 +245,13 @@ class GradReport:
 
     def _worst_of_legs(self) -> Iterator[Entry]:
         for leg in self.legs:
-            excess = np.abs(leg.analytical - leg.numeric) / np.maximum(self._allowed(leg), 1e-300)
-            excess = np.where(np.isfinite(excess), excess, np.inf)
-            rank = leg.status * 1e6 + np.minimum(excess, 1e5)
-            flat = rank.ravel()
-            count = min(SHOWN, flat.size)
-            for k in np.argpartition(-flat, count - 1)[:count] if count else ():
-                yield self._entry(leg, *divmod(int(k), leg.status.shape[1]))
-
-    def _allowed(self, leg: Leg) -> Array:
-        size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
-        return np.asarray(self.rules.rtol * size + self.rules.atol + leg.bar)
-
-    def _entry(self, leg: Leg, i: int, j: int) -> Entry:
-        a, e, bar = (float(part[i, j]) for part in (leg.analytical, leg.numeric, leg.bar))
-        allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
-        status = Status(int(leg.status[i, j]))
-        return Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
+            for i, j, a, e, bar, status in leg.worst(self.rules):
+                allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
+                yield Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
 
     def count(self, status: Status) -> int:
         """How many entries have that status, over all legs."""
-        return sum(int(np.count_nonzero(leg.status == status)) for leg in self.legs)
+        return sum(leg.count(status) for leg in self.legs)
 
     @property
     def sharpness(self) -> float:

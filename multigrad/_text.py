@@ -60,7 +60,7 @@ def _table(entries: list[Entry]) -> list[str]:
 
 
 def _counts(report: GradReport) -> list[str]:
-    total = sum(leg.status.size for leg in report.legs)
+    total = sum(leg.size for leg in report.legs)
     parts = [
         f"{report.count(status)} {words}"
         for status, words in (

@@ -151,6 +151,10 @@ class FlatFunction(Protocol):
 class Backend(Protocol):
     """An adapter: makes flat functions of one framework's functions.
 
+    It may also have ``array(value)``, which makes the framework's array of a NumPy array or of anything that speaks
+    DLPack, without a copy where that is possible, and returns its own arrays as they are: ``check_consistency`` hands
+    over one set of inputs with it. An adapter without it is handed NumPy arrays.
+
     Attributes:
         name: what users call it.
         options: the keywords of ``check_grad`` that it alone understands.

@@ -21,6 +21,19 @@ HEAVY = FRAMEWORKS | {"rich", "scipy"}
 FLOORS = (  # from the top: an import only ever points down, or to a neighbour on the same floor
     {"__init__"},
     {"_gradcheck", "_consistency"},  # doors
+    {
+        "_call",
+        "_comparison",
+        "_discrepancies",
+        "_handover",
+        "_layouts",
+        "_naming",
+        "_sides",
+        "_agreement",
+        "_evidence",
+        "_outcome",
+    },  # two or more
+    {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
     {
         "_analytical",
@@ -30,13 +43,17 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_nearby",
         "_numerical",
         "_purity",
+        "_reading",
         "_second",
+        "_gauge",
+        "_symmetric",
         "_ties",
     },  # stages
     {"_report", "_text"},  # the result, whose records the stages fill
     {"_verdict"},
     {
         "_directions",
+        "_dust",
         "_estimate",
         "_fit",
         "_kinks",
@@ -44,8 +61,8 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_noise",
         "_patterns",
         "_plateaus",
+        "_precision",
         "_probe",
-        "_reading",
         "_structure",
     },  # concepts
     {"backends", "_tree", "_user_jac"},  # the contract, and what adapters share
@@ -105,8 +122,9 @@ def test_imports_point_down(path: Path) -> None:
 @pytest.mark.parametrize("path", modules(ADAPTERS), ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_an_adapter_names_no_other_framework(path: Path) -> None:
     own = path.relative_to(ADAPTERS).parts[0].removeprefix("multigrad_")
+    engines = {own, f"{own}lib"} | ({"jax"} if own == "numpy" else set())  # JAX is what differentiates NumPy code
     roots = {name.partition(".")[0] for name in imports(path)}
-    assert not roots & FRAMEWORKS - {own, f"{own}lib"}
+    assert not roots & FRAMEWORKS - engines
     assert not {root for root in roots if root.startswith("multigrad_")} - {f"multigrad_{own}"}
 
 

@@ -38,8 +38,10 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
     written, wide = replace(written, function=promotion.written), written.widened(promotion.double)
     m = sum(leaf.size for leaf in written.results.leaves)
     u = _precision.cotangent(m, seed)
-    points = [_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed)]
-    as_written = [_sample(written.at(point), u) for point in points]
+    points, as_written = _precision.sampled(
+        lambda point: _sample(written.at(point), u),
+        [_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed)],
+    )
     try:
         doubled = [_sample(wide.at(point), u, with_gradient=as_written[0].gradient is not None) for point in points]
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64

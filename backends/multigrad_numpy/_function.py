@@ -11,9 +11,10 @@ import numpy as np
 from multigrad._findings import Finding
 from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Unsupported
 from multigrad_numpy._arguments import Arguments
+from multigrad_numpy._opinion import second_opinion
 from multigrad_numpy._results import Results
+from multigrad_numpy._rows import evaluate_rows
 
 
 class Derivative(Protocol):
@@ -34,6 +35,7 @@ class NumpyFunction:
         fn: the user's function.
         inputs: its arguments.
         derive: makes the derivative under test of this function.
+        has_opinion: whether that derivative is not itself the trace, which can then give a second opinion.
 
     Attributes:
         arguments: the inputs taken apart.
@@ -44,9 +46,14 @@ class NumpyFunction:
     convention = "jac is dF/dz for C to C, dL/dre + i dL/dim for C to R"
 
     def __init__(
-        self, fn: Callable[..., Any], inputs: tuple[Any, ...], derive: Callable[[NumpyFunction], Derivative]
+        self,
+        fn: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        derive: Callable[[NumpyFunction], Derivative],
+        has_opinion: bool = False,
     ) -> None:
         self._fn = fn
+        self._has_opinion = has_opinion
         self.arguments = Arguments.of(inputs)
         self.x = self.arguments.x
         self.inputs: Sequence[Leaf] = self.arguments.checked
@@ -66,7 +73,7 @@ class NumpyFunction:
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
-            raise Unsupported("NumPy code is evaluated row by row")
+            return evaluate_rows(self._fn, self.arguments, self.results, X)
         return self.results.pick(self._fn(*self.arguments.fill(X[0])))[None]
 
     def vjp(self, U: Array, /) -> Array:
@@ -74,6 +81,10 @@ class NumpyFunction:
 
     def jvp(self, V: Array, /) -> Array:
         return self._derivative.jvp(V)
+
+    def second_opinion(self, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
+        """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n)."""
+        return second_opinion(self._fn, self, analytical, numeric, wrong) if self._has_opinion else []
 
     def at(self, x: Array, /) -> NumpyFunction:
         """The same function at another point."""

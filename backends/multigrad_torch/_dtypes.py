@@ -6,7 +6,15 @@ from collections.abc import Iterable
 
 import torch
 
+_STORAGE = (
+    torch.float8_e4m3fn,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+)
 WIDE = {
+    **dict.fromkeys(_STORAGE, torch.float64),
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
     torch.float32: torch.float64,

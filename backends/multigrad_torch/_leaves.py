@@ -177,10 +177,19 @@ def copied(tensor: Tensor) -> Tensor:
 
 def flat_numbers(tensor: Tensor, rows: tuple[int, ...] = ()) -> Array:
     """A tensor's numbers as float64, complex ones as pairs; shape rows + (size,). May share memory with it."""
-    if tensor.dtype not in (torch.float64, torch.complex128):
-        tensor = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
-    array: Any = tensor.numpy(force=True)
+    array: Any = _widest(tensor).numpy(force=True)
     return np.ascontiguousarray(array).reshape((*rows, tensor.numel() // math.prod(rows))).view(np.float64)
+
+
+def _widest(tensor: Tensor) -> Tensor:
+    if tensor.dtype in (torch.float64, torch.complex128):
+        return tensor
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+
+
+def comparable(tensor: Tensor) -> Tensor:
+    """The same numbers in a dtype that torch can compare: it cannot compare complex or float of 32 or 8 bits."""
+    return _widest(tensor) if tensor.dtype.itemsize == (4 if tensor.is_complex() else 1) else tensor
 
 
 def same(one: Tensor, other: Tensor) -> bool:

@@ -34,8 +34,10 @@ def settle(program: Program, x: Array, seed: int) -> float:
     if not low:
         return DOUBLE
     eps, names = roundoff(low), ", ".join(sorted(str(d).removeprefix("torch.") for d in low))
-    points = [_rounded(program, point) for point in _precision.neighbours(x, eps, seed)]
-    as_written = [Sample(_value(program, point), _gradient_if_any(program, point, u)) for point in points]
+    points, as_written = _precision.sampled(
+        lambda point: Sample(_value(program, point), _gradient_if_any(program, point, u)),
+        [_rounded(program, point) for point in _precision.neighbours(x, eps, seed)],
+    )
     gradient = _no_gradient if any(sample.gradient is None for sample in as_written) else _gradient
     program.promote(True)
     try:

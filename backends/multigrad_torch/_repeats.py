@@ -37,6 +37,8 @@ def repeats(program: Program, x: Array) -> Array:
         program.note(_random(first, second))
     if touched:
         _note_memory(program, x, drawn)
+    if program.rewritten:
+        _note_written(program, x, drawn)
     return np.stack([first, second])
 
 
@@ -92,6 +94,19 @@ def _note_memory(program: Program, x: Array, drawn: list[Tensor]) -> None:
                 "it was put back after every call here",
             )
         )
+
+
+def _note_written(program: Program, x: Array, drawn: list[Tensor]) -> None:
+    """Report the fixed inputs that a call writes to, unless its value does not depend on what it has written.
+
+    Running statistics are no more than a record, whereas a scratch array that is read again makes every call another.
+    """
+    with program.state as state:
+        state.set_random(drawn)
+        after = program.repeated(x)
+    if not _equal(_from(program, x, drawn), after):
+        for path in program.rewritten:
+            program.note_written(path)
 
 
 def _random(first: Array, second: Array) -> Finding:

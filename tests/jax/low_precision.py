@@ -341,11 +341,11 @@ def scatter_add() -> Case:
     return lambda x: jnp.zeros(3, x.dtype).at[index].add(jnp.sin(x)).at[1].mul(2.0), (x(3),)
 
 
-@case(modes=REVERSE, rtol=1e-5)
+@case(modes=REVERSE, rtol=1e-4)
 def ordinary_differential_equation() -> Case:
-    times = jnp.linspace(0.0, 1.0, 3)
+    times = jnp.linspace(0.0, 1.0, 2)
     # The adjoint that it integrates is exact to the solver's tolerance.
-    return lambda y: odeint(lambda y, t: jnp.sin(y) * t, y, times, rtol=1e-7, atol=1e-7), (x(2),)
+    return lambda y: odeint(lambda y, t: jnp.sin(y + y[::-1]) * t, y, times, rtol=1e-7, atol=1e-7)[-1], (x(2),)
 
 
 @case
