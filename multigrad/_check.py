@@ -290,7 +290,8 @@ class _Check:
         grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
         if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
             check_ties(self.numerical, grouped)
-            self.legs.append(SparseLeg(mode, J, grouped))
+            sparse = SparseLeg(mode, J, grouped)
+            self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
             return
         J = J.dense() if isinstance(J, Sparse) else J
         analytical = self.directions.times(J)
@@ -321,7 +322,7 @@ class _Check:
     def _reconsidered(self, leg: Leg) -> Leg:
         """Take back mismatches that are no fault of the gradient."""
         if self.unsteady:
-            leg = replace(leg, status=np.where(leg.status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), leg.status))
+            leg = leg.without_mismatch()
         return _purity.allow_undefined(leg, self.numerical.here)
 
     def _allow_jitter(self, jitter: float) -> None:
@@ -403,11 +404,11 @@ class _Check:
 
     def _idle(self) -> Iterator[Finding]:
         """List the parameters that get no gradient at all."""
-        idle = [
-            leaf.path
-            for leaf in self.f.inputs
-            if leaf.path.startswith("params") and not self.legs[0].analytical[:, leaf.slice].any()
-        ]
+        params = [leaf for leaf in self.f.inputs if leaf.path.startswith("params")]
+        leg = self.legs[0]
+        if not params or not isinstance(leg, Leg):
+            return
+        idle = [leaf.path for leaf in params if not leg.analytical[:, leaf.slice].any()]
         if idle:
             evidence = f"no gradient at all reaches {', '.join(idle)}"
             yield Finding(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from multigrad._findings import Finding
-from multigrad._verdict import Codes, Rules, Status, Verdict
+from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf
 
 if TYPE_CHECKING:
@@ -110,6 +110,10 @@ class Leg:
         size = np.maximum(np.abs(self.analytical), np.abs(self.numeric))
         told = (self.status == Status.OK) & (size > 0)
         return float(np.max(self.bar / np.where(told, size, 1.0), initial=0.0, where=told))
+
+    def without_mismatch(self) -> Leg:
+        """The same where what was a mismatch cannot be told."""
+        return replace(self, status=forgive(self.status))
 
     @property
     def size(self) -> int:
@@ -221,10 +225,7 @@ class GradReport:
 
     def unfounded(self) -> GradReport:
         """The same where the values do not bear the verdict: what was a mismatch cannot be told."""
-        legs = tuple(
-            replace(leg, status=np.where(leg.status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), leg.status))
-            for leg in self.legs
-        )
+        legs = tuple(leg.without_mismatch() for leg in self.legs)
         findings = tuple(f for f in self.findings if f.kind not in ("diagnosis", "nonlinear_backward"))
         verdict = Verdict.INCONCLUSIVE if self.verdict is Verdict.MISMATCH else self.verdict
         return replace(self, legs=legs, extra=(), findings=findings, verdict=verdict)
