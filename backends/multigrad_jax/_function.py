@@ -35,6 +35,8 @@ class JaxFunction:
         seed: of the points at which low precision and float64 are compared.
     """
 
+    convention = "jax.grad is dL/dre - i dL/dim (the conjugate of torch's)"
+
     def __init__(
         self, fn: Callable[..., Any], inputs: tuple[Any, ...], jac: Callable[..., Any] | None, seed: int = 0
     ) -> None:
