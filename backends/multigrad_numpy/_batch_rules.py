@@ -108,7 +108,9 @@ for _f in _ONE_AXIS:
 for _f in _FLATTENING:
     RULES[_f] = _with_axis(_f, None, _flattened)
 for _f in _ALONG:
-    RULES[_f] = _with_axis(_f, None if "cumulative" in _f.__name__ or _f is np.linalg.vector_norm else -1, _flattened_only)
+    RULES[_f] = _with_axis(
+        _f, None if "cumulative" in _f.__name__ or _f is np.linalg.vector_norm else -1, _flattened_only
+    )
 
 
 @_rule("reduce")

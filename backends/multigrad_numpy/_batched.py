@@ -168,7 +168,9 @@ class BatchArray(DuckArray):
     @classmethod
     def call_ufunc(cls, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if method == "__call__":
-            return cls._elementwise(ufunc, inputs, kwargs) if ufunc.signature is None else cls._core(ufunc, inputs, kwargs)
+            return (
+                cls._elementwise(ufunc, inputs, kwargs) if ufunc.signature is None else cls._core(ufunc, inputs, kwargs)
+            )
         if method == "at" and not is_live(inputs[1]):
             return at(cls, ufunc, *inputs)
         if method == "at" and not target(inputs[0])._memory.live:
@@ -218,7 +220,9 @@ def _strided(value: Any, ghost: Plain, view: Plain) -> Any:
     first = _index_of(offset, [s // ghost.itemsize for s in ghost.strides], ghost.shape)
     corner = value[(slice(None), *(slice(i, None) for i in first))]
     unit = value.itemsize
-    return as_strided(corner, (len(value), *view.shape), (value.strides[0], *(s // ghost.itemsize * unit for s in view.strides)))
+    return as_strided(
+        corner, (len(value), *view.shape), (value.strides[0], *(s // ghost.itemsize * unit for s in view.strides))
+    )
 
 
 def _index_of(offset: int, strides: Sequence[int], shape: Sequence[int]) -> list[int]:
@@ -259,7 +263,10 @@ def _aligned_quickly(inputs: tuple[Any, ...]) -> list[Any] | None:
 
 def align(cls: type[BatchArray], operands: Sequence[Any]) -> list[Any]:
     """The operands' data with the rows in front, and as many axes as broadcasting needs between."""
-    items = [a if isinstance(a, (float, int, complex, DuckArray)) else cls.asarray(a) if is_live(a) else np.asarray(a) for a in operands]
+    items = [
+        a if isinstance(a, (float, int, complex, DuckArray)) else cls.asarray(a) if is_live(a) else np.asarray(a)
+        for a in operands
+    ]
     depth = max(a.ndim if hasattr(a, "ndim") else 0 for a in items)
     return [_padded(a, depth) if is_live(a) else lower(a) for a in items]
 
@@ -320,5 +327,3 @@ def restack(cls: type[BatchArray], results: list[Any]) -> Any:
     if any(r is not first and r != first for r in results):
         raise Diverged("a result depends on the values")
     return first
-
-

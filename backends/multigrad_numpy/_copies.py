@@ -40,7 +40,9 @@ def _member(value: Any, rebind: Rebind) -> Any:
     return value
 
 
-_NOT_COPIED = frozenset({"__dict__", "__weakref__", "__slots__", "__init_subclass__", "__class_getitem__", "__annotations__"})
+_NOT_COPIED = frozenset(
+    {"__dict__", "__weakref__", "__slots__", "__init_subclass__", "__class_getitem__", "__annotations__"}
+)
 
 
 def copy_class(original: type, rebinding: Any) -> type:
@@ -64,7 +66,12 @@ def copy_class(original: type, rebinding: Any) -> type:
 
 def _slots(cls: type) -> list[str]:
     names = [getattr(c, "__slots__", ()) for c in cls.__mro__]
-    return [n for group in names for n in ([group] if isinstance(group, str) else group) if n not in ("__dict__", "__weakref__")]
+    return [
+        n
+        for group in names
+        for n in ([group] if isinstance(group, str) else group)
+        if n not in ("__dict__", "__weakref__")
+    ]
 
 
 def copy_instance(original: Any, rebinding: Any) -> Any:

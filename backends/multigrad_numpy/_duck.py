@@ -70,7 +70,9 @@ class DuckArray(Operators, Methods):
     """See the module's docstring. Subclasses fill in what a live array is."""
 
     __slots__ = ("__weakref__", "_frozen", "_ghost", "_memory", "_scalar", "_seen", "_value")
-    handlers: ClassVar[Mapping[Any, Callable[..., Any]]]  # what is done alike for every kind, by identity of the function
+    handlers: ClassVar[
+        Mapping[Any, Callable[..., Any]]
+    ]  # what is done alike for every kind, by identity of the function
     # Functions that call the user's: their own Python code is run, so that what the user's function returns may be live.
     calls_back: ClassVar[frozenset[Any]]
 
@@ -185,9 +187,13 @@ class DuckArray(Operators, Methods):
     def __class__(self) -> Any:  # isinstance(x, np.ndarray) and isinstance(x[0], float) have to hold
         return self.dtype.type if self._scalar else np.ndarray
 
-    def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
         if not np.can_cast(self.dtype, dtype, casting):
-            raise TypeError(f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to {casting!r}")
+            raise TypeError(
+                f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to {casting!r}"
+            )
         if not copy and np.dtype(dtype) == self.dtype:
             return self
         return self._cast(np.dtype(dtype)) if self._memory.live else self.lift(self.ghost.astype(dtype))
@@ -199,9 +205,7 @@ class DuckArray(Operators, Methods):
             value = np.array(getattr(self.ghost, name))
             return type(self)(Memory(value, live=False), ghost=value, frozen=f"z.{name}") if self.shape else value[()]
         part = self._complex_part(name)
-        return type(self)(
-            Memory(part, live=True, origin=self._memory.origin), scalar=self._scalar, frozen=f"z.{name}"
-        )
+        return type(self)(Memory(part, live=True, origin=self._memory.origin), scalar=self._scalar, frozen=f"z.{name}")
 
     @property
     def real(self) -> Any:

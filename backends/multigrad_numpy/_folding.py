@@ -41,7 +41,9 @@ def _reduce(cls: type[DuckArray], ufunc: np.ufunc, array: Any, axis: Any = 0, dt
     return store(out, np.reshape(result, shape) if keepdims else result)
 
 
-def _accumulate(cls: type[DuckArray], ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+def _accumulate(
+    cls: type[DuckArray], ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, out: Any = None
+) -> Any:
     array = cls.asarray(array)
     if ufunc in _ACCUMULATED:
         return store(out, _ACCUMULATED[ufunc](array, axis=axis, dtype=dtype))

@@ -31,7 +31,9 @@ class Memory:
 
     __slots__ = ("_ghost", "live", "origin", "value", "version")
 
-    def __init__(self, value: Any, live: bool, origin: frozenset[str] = frozenset(), ghost: Plain | None = None) -> None:
+    def __init__(
+        self, value: Any, live: bool, origin: frozenset[str] = frozenset(), ghost: Plain | None = None
+    ) -> None:
         self.value = value
         self.live = live
         self.version = 0

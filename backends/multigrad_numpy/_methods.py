@@ -27,7 +27,9 @@ def _as_method(function: Callable[..., Any]) -> Callable[..., Any]:
 def _refused(name: str) -> property:
     def get(self: Any) -> Any:
         if self._memory.live:
-            raise refusal(f"`.{name}` of an array is not traceable", "work on the array's values with NumPy's functions")
+            raise refusal(
+                f"`.{name}` of an array is not traceable", "work on the array's values with NumPy's functions"
+            )
         return getattr(self.ghost, name)
 
     return property(get)

@@ -41,11 +41,15 @@ def _defers(other: Any) -> bool:
 
 
 def _forward(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    return lambda self, other: NotImplemented if _defers(other) else self.__array_ufunc__(ufunc, "__call__", self, other)
+    return lambda self, other: (
+        NotImplemented if _defers(other) else self.__array_ufunc__(ufunc, "__call__", self, other)
+    )
 
 
 def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    return lambda self, other: NotImplemented if _defers(other) else self.__array_ufunc__(ufunc, "__call__", other, self)
+    return lambda self, other: (
+        NotImplemented if _defers(other) else self.__array_ufunc__(ufunc, "__call__", other, self)
+    )
 
 
 def _in_place(ufunc: np.ufunc, name: str) -> Callable[[Any, Any], Any]:

@@ -296,7 +296,9 @@ def _std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *args: An
 
 
 @rule_for(np.nanvar)
-def _nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, **kwargs: Any) -> Any:
+def _nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: Any = False, **kwargs: Any
+) -> Any:
     a = _array(a)
     there = ~np.isnan(numbers(a)) & kwargs.pop("where", True)
     return np.var(np.where(there, a, 0.0), axis, dtype, out, ddof, keepdims, where=there, **kwargs)
@@ -362,7 +364,9 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     marks = np.full(values.shape[0 if arr.ndim == 1 else axis] if several else 1, -1)
     mixed = np.insert(np.arange(arr.shape[axis]), obj, marks if several else -1)
     kept, new = np.flatnonzero(mixed >= 0), np.flatnonzero(mixed < 0)
-    out = TracedArray.plain(np.zeros([len(mixed) if i == axis % arr.ndim else n for i, n in enumerate(arr.shape)], arr.dtype))
+    out = TracedArray.plain(
+        np.zeros([len(mixed) if i == axis % arr.ndim else n for i, n in enumerate(arr.shape)], arr.dtype)
+    )
     front = np.moveaxis(out, axis, 0)
     front[kept] = np.moveaxis(arr, axis, 0)
     if np.ndim(obj) == 0 and not isinstance(obj, slice):  # then the values' first axis is the axis of insertion
@@ -382,7 +386,9 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
     places = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         places[0], places[1] = 1, 0
-    open_grid = [np.reshape(a, [-1 if i == k else 1 for i in range(len(arrays))]) for a, k in zip(arrays, places, strict=True)]
+    open_grid = [
+        np.reshape(a, [-1 if i == k else 1 for i in range(len(arrays))]) for a, k in zip(arrays, places, strict=True)
+    ]
     return tuple(open_grid) if sparse else tuple(a.copy() for a in np.broadcast_arrays(*open_grid))
 
 
@@ -538,7 +544,9 @@ for _f, _texts in REFUSED.items():
 
 def _math_names() -> dict[Any, Any]:
     same = "acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees exp exp2 expm1 fabs fmod log10 log1p log2 radians sin sinh sqrt tan tanh ceil floor trunc ldexp nextafter isnan isfinite isinf isclose frexp modf"  # noqa: E501
-    return {getattr(math, name): getattr(np, name) for name in same.split() if hasattr(math, name)} | {math.pow: np.power}
+    return {getattr(math, name): getattr(np, name) for name in same.split() if hasattr(math, name)} | {
+        math.pow: np.power
+    }
 
 
 def _math_call(function: Any) -> Rule:

@@ -140,7 +140,9 @@ def _t_density(df: Any, t: Any) -> Any:
 
 
 # Orthogonal polynomials of the degree n as a constant.
-eval_legendre = _enter("eval_legendre", None, lambda n, x: n * (x * eval_legendre(n, x) - eval_legendre(n - 1, x)) / (x * x - 1))
+eval_legendre = _enter(
+    "eval_legendre", None, lambda n, x: n * (x * eval_legendre(n, x) - eval_legendre(n - 1, x)) / (x * x - 1)
+)
 eval_chebyu = _enter(
     "eval_chebyu", None, lambda n, x: ((n + 1) * eval_chebyt(n + 1, x) - x * eval_chebyu(n, x)) / (x * x - 1)
 )
@@ -168,7 +170,9 @@ for _name, _formula in {
     "exp10": lambda x: 10.0**x,
     "exp2": jnp.exp2,
     "expm1": jnp.expm1,
-    "exprel": lambda x: jnp.where(jnp.abs(x) < 1e-4, 1 + x / 2 * (1 + x / 3 * (1 + x / 4)), jnp.expm1(x) / jnp.where(x == 0, 1, x)),
+    "exprel": lambda x: jnp.where(
+        jnp.abs(x) < 1e-4, 1 + x / 2 * (1 + x / 3 * (1 + x / 4)), jnp.expm1(x) / jnp.where(x == 0, 1, x)
+    ),
     "huber": lambda d, r: jnp.where(jnp.abs(r) <= d, r * r / 2, d * (jnp.abs(r) - d / 2)),
     "inv_boxcox": lambda y, l: jnp.where(l == 0, jnp.exp(y), jnp.exp(jnp.log1p(l * y) / jnp.where(l == 0, 1, l))),
     "inv_boxcox1p": lambda y, l: jnp.where(l == 0, jnp.expm1(y), jnp.expm1(jnp.log1p(l * y) / jnp.where(l == 0, 1, l))),

@@ -129,7 +129,9 @@ def _store_where(out: Any, result: Any, where: Any) -> Any:
         return result
     out = target(out)
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise TypeError(f"Cannot cast ufunc output from {result.dtype!r} to {out.dtype!r} with casting rule 'same_kind'")
+        raise TypeError(
+            f"Cannot cast ufunc output from {result.dtype!r} to {out.dtype!r} with casting rule 'same_kind'"
+        )
     if where is True:
         out[...] = result
     else:

@@ -103,7 +103,11 @@ class TracedArray(DuckArray):
         if isinstance(result, np.ndarray) and result.size > _BY_NUMBER:
             if function is _getitem and not _has_arrays(args[0]):
                 return self.value[args[0]]
-            if function in _NATIVE and not {"order", "copy"} & kwargs.keys() and not any(isinstance(a, str) for a in args):
+            if (
+                function in _NATIVE
+                and not {"order", "copy"} & kwargs.keys()
+                and not any(isinstance(a, str) for a in args)
+            ):
                 return _NATIVE[function](self.value, *args, **kwargs)
         return super()._moved(function, args, kwargs, result)
 
