@@ -37,15 +37,20 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
     {
+        "_acceptance",
         "_analytical",
         "_batches",
         "_detached",
+        "_entries",
         "_diagnose",
         "_nearby",
         "_numerical",
         "_purity",
         "_reading",
         "_second",
+        "_sparse_leg",
+        "_structure",
+        "_gauge",
         "_symmetric",
         "_ties",
     },  # stages
@@ -63,7 +68,8 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_plateaus",
         "_precision",
         "_probe",
-        "_structure",
+        "_pattern",
+        "_colouring",
     },  # concepts
     {"backends", "_tree", "_user_jac"},  # the contract, and what adapters share
     {"_findings", "errors"},  # words

@@ -34,8 +34,10 @@ _UNARY = {
     "z": "negative positive absolute exp expm1 sin cos tan arctan sinh cosh tanh arcsinh square conjugate reciprocal sqrt log log2 "
     "log10 log1p arcsin arccos arctanh arccosh sign real imag angle exp2 abs",
 }
-_BINARY = "add subtract multiply divide true_divide maximum minimum fmax fmin hypot arctan2 atan2 logaddexp logaddexp2 copysign " \
+_BINARY = (
+    "add subtract multiply divide true_divide maximum minimum fmax fmin hypot arctan2 atan2 logaddexp logaddexp2 copysign "
     "fmod remainder mod floor_divide nextafter heaviside"
+)
 
 _REDUCING = "sum mean prod max min std var ptp median nansum nanmean nanprod nanmax nanmin nanstd nanvar nanmedian amax amin average"
 _AXES = ("", ", axis=0", ", axis=1", ", axis=-1, keepdims=True", ", axis=(0, 1)", ", axis=None, keepdims=True")
@@ -167,11 +169,19 @@ class Case:
 
 
 def _cases() -> list[Case]:
-    cases = [Case(f"np.{name}(x)", point) for point, names in _UNARY.items() for name in names.split() if hasattr(np, name)]
+    cases = [
+        Case(f"np.{name}(x)", point) for point, names in _UNARY.items() for name in names.split() if hasattr(np, name)
+    ]
     for name in _BINARY.split():
-        cases += [Case(f"np.{name}({args})", "p") for args in ("x, 0.7", "1.37, x", "x, x[::-1] + 0.05", "x, np.arange(1, 6)")]
+        cases += [
+            Case(f"np.{name}({args})", "p") for args in ("x, 0.7", "1.37, x", "x, x[::-1] + 0.05", "x, np.arange(1, 6)")
+        ]
         cases += [Case(f"np.{name}(x, x[0] + 0.03)", "A")]
-    cases += [Case(f"np.{name}({args})", "z") for name in ("add", "subtract", "multiply", "divide") for args in ("x, 2j", "1.5, x", "x, x[::-1]")]
+    cases += [
+        Case(f"np.{name}({args})", "z")
+        for name in ("add", "subtract", "multiply", "divide")
+        for args in ("x, 2j", "1.5, x", "x, x[::-1]")
+    ]
     for name in _REDUCING.split():
         cases += [Case(f"np.{name}(x{axis})", "A") for axis in _AXES]
         cases += [Case(f"np.{name}(x)", "v")]
