@@ -32,6 +32,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_agreement",
         "_evidence",
         "_outcome",
+        "_second_sides",
     },  # two or more
     {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
