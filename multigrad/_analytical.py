@@ -12,16 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from multigrad._batches import Batched
+from multigrad._colouring import colours
+from multigrad._diagnose import of_cotangent
 from multigrad._directions import signed
 from multigrad._findings import Finding
+from multigrad._pattern import Pattern, Sparse
 from multigrad._purity import FEW_ULP, place
 from multigrad._report import Entry
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array, FlatFunction
 from multigrad.errors import Defect, Unsupported
 
+# Rows that are differentiated alone as well as in their groups.
+SINGLES = 3
 # Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
 ROUNDING = 1e-11
+# The largest cotangent tried, and the smallest: clipping of gradients is usually done at 1, 5 or 10.
+LARGE, SMALL = 32.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -38,24 +45,29 @@ class Probe:
     product: Array
     name: str
 
-    def agrees(self, J: Array, eps: float) -> bool:
+    def agrees(self, J: Array | Sparse, eps: float) -> bool:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
-        return self._worst(J, max(ROUNDING, FEW_ULP * eps)) is None
+        return self._worst(J, max(ROUNDING, FEW_ULP * eps), 0.0) is None
 
-    def disagreement(self, J: Array, rules: Rules, noise: Array) -> int | None:
+    def disagreement(self, J: Array, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
 
-        ``noise`` is the relative noise of each output, shape (m,), which the derivatives may share.
+        Args:
+            J: the Jacobian by one-hot cotangents, shape (m, n).
+            rules: the constants.
+            noise: relative noise of each output, shape (m,), which the derivatives may share.
+            dust: what rounding may leave in each entry of J that should be 0, shape (m, n).
         """
-        return self._worst(J, rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0)))
+        relative = rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0))
+        return self._worst(J, relative, np.abs(self.vector) @ dust)
 
-    def _worst(self, J: Array, relative: float) -> int | None:
+    def _worst(self, J: Array | Sparse, relative: float, floor: Array | float) -> int | None:
         with np.errstate(all="ignore"):
-            expected, size = self.vector @ J, np.abs(self.vector) @ np.abs(J)
-            difference = np.abs(self.product - expected)
-            if (difference <= relative * size).all():
+            expected, size = self.vector @ J, np.abs(self.vector) @ abs(J)
+            difference, allowed = np.abs(self.product - expected), relative * size + floor
+            if (difference <= allowed).all():
                 return None
-            excess = difference / np.maximum(relative * size, 1e-300)
+            excess = difference / np.maximum(allowed, 1e-300)
         excess = np.where(np.isfinite(expected), np.nan_to_num(excess, nan=np.inf), 0.0)
         k = int(np.argmax(excess))
         return k if excess[k] > 1 else None
@@ -74,10 +86,12 @@ class Probe:
             rules.rtol * float(np.abs(self.vector) @ np.abs(J[:, k])),
             Status.MISMATCH,
         )
+        misuse = of_cotangent(self.vector, self.product, J, f.outputs)
+        cause = f": {misuse}" if misuse else ""
         finding = Finding(
             "nonlinear_backward",
             f"backward is right for one-hot cotangents, but for {self.name} it gives {self.product[k]:.6g} "
-            f"where the same combination of its own rows is {expected:.6g}",
+            f"where the same combination of its own rows is {expected:.6g}{cause}",
             where,
             "backward must be linear in the cotangent, use those of all outputs, and not assume their memory layout",
         )
@@ -89,31 +103,63 @@ class Reverse:
     """What reverse mode says.
 
     Attributes:
-        jacobian: row by row from one-hot cotangents, shape (m, n).
-        probes: products with other cotangents, by plain calls.
+        jacobian: row by row from one-hot cotangents, shape (m, n); sparse where it is known to be.
+        contradictions: those of other products, by plain calls, that are not the Jacobian's, but for rounding.
         findings: what was noticed.
+        jitter: by how much two passes with one cotangent differ, as a fraction of the largest entry.
     """
 
-    jacobian: Array
-    probes: list[Probe]
+    jacobian: Array | Sparse
+    contradictions: list[Probe]
     findings: list[Finding]
+    jitter: float = 0.0
 
 
-def reverse(f: FlatFunction, rng: np.random.Generator) -> Reverse:
+def reverse(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None) -> Reverse:
     """Differentiate in reverse mode.
+
+    Where f has the given sparsity pattern, rows that share no column share a cotangent. If the derivative turns out to
+    have another pattern, or not to be linear, it is taken row by row.
 
     Raises:
         Unsupported: the function has no reverse mode.
         Defect: its rule is broken in another way than by its values.
     """
     vjp = Batched(f.vjp, len(f.x), slack=0.0, lenient=False, compared=False)
-    one_hot = np.eye(f.repeats.shape[1])
-    J = vjp(one_hot)
-    probes, findings = cotangent_probes(f, rng)
+    compressed = _compressed(vjp, pattern.transposed, rng) if pattern is not None else None
+    J: Array | Sparse = compressed or vjp(np.eye(f.repeats.shape[1]))
+    probes = cotangent_probes(f, rng)
+    findings, jitter = _repeatable(f, probes[0].product, _one(f.vjp, probes[0].vector))
+    contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
+    if contradictions and compressed:
+        J = vjp(np.eye(f.repeats.shape[1]))
+        contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.
-    if not vjp.why_looped and not all(probe.agrees(J, f.eps) for probe in probes):
-        J = vjp.one_by_one(one_hot)
-    return Reverse(J, probes, findings)
+    if contradictions and not vjp.why_looped:
+        J = vjp.one_by_one(np.eye(f.repeats.shape[1]))
+    return Reverse(J, contradictions, findings, jitter)
+
+
+def _compressed(product: Batched, pattern: Pattern, rng: np.random.Generator) -> Sparse | None:
+    """The matrix whose rows meet a vector in ``product``, from one vector for each group of rows.
+
+    ``pattern`` is that of the transposed matrix: shape (inputs, rows of the matrix). None if something is found
+    outside it, or a row alone is not what it is in its group.
+    """
+    n, m = pattern.shape
+    group = colours(pattern)
+    singles = rng.choice(m, min(m, SINGLES), replace=False)
+    vectors = np.zeros((int(group.max()) + 1 + len(singles), m))
+    vectors[group, np.arange(m)] = 1.0
+    vectors[range(-len(singles), 0), singles] = 1.0
+    products, alone = np.split(product(vectors), [-len(singles)])
+    values = products[group[pattern.columns], pattern.rows].copy()
+    products[group[pattern.columns], pattern.rows] = 0.0
+    if products.any():  # also where it is NaN
+        return None
+    found = Sparse(Pattern((m, n), pattern.columns, pattern.rows), values)
+    expected = np.stack([found.T[:, k] for k in singles.tolist()])
+    return found if np.allclose(alone, expected, rtol=ROUNDING, atol=0.0, equal_nan=True) else None
 
 
 def reverse_jacobian(f: FlatFunction) -> Array:
@@ -121,20 +167,24 @@ def reverse_jacobian(f: FlatFunction) -> Array:
     return Batched(f.vjp, len(f.x), slack=0.0, lenient=False)(np.eye(f.repeats.shape[1]))
 
 
-def forward_jacobian(f: FlatFunction) -> Array:
-    """The Jacobian column by column from one-hot tangents, shape (m, n); raises as ``reverse_jacobian``."""
-    columns = Batched(f.jvp, f.repeats.shape[1], slack=0.0, lenient=False)(np.eye(len(f.x)))
-    return np.ascontiguousarray(columns.T)
+def forward_jacobian(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None) -> Array | Sparse:
+    """The Jacobian column by column from one-hot tangents, or tangents for groups of columns; raises as ``reverse``."""
+    jvp = Batched(f.jvp, f.repeats.shape[1], slack=0.0, lenient=False)
+    compressed = _compressed(jvp, pattern, rng) if pattern is not None else None
+    if compressed and tangent_probe(f, rng).agrees(compressed, f.eps):
+        return compressed.T
+    return np.ascontiguousarray(jvp(np.eye(len(f.x))).T)
 
 
-def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> tuple[list[Probe], list[Finding]]:
-    """Products with the cotangents that users' code meets: of any size and sign, all outputs at once; all ones."""
+def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> list[Probe]:
+    """Products with the cotangents that users' code meets: of any size and both signs, all outputs at once; all ones."""
     m = f.repeats.shape[1]
     u = signed(rng, 1.0, 2.0, (m,))
-    first, second = (_one(f.vjp, u) for _ in range(2))
-    ones = np.ones(m)
-    probes = [Probe(u, first, "a random cotangent"), Probe(ones, _one(f.vjp, ones), "a cotangent of ones")]
-    return probes, _repeatable(f, first, second)
+    u[1:2], u[:1] = SMALL, -LARGE
+    return [
+        Probe(vector, _one(f.vjp, vector), name)
+        for vector, name in ((u, "a random cotangent"), (np.ones(m), "a cotangent of ones"))
+    ]
 
 
 def tangent_probe(f: FlatFunction, rng: np.random.Generator) -> Probe:
@@ -148,23 +198,22 @@ def _one(method: object, row: Array) -> Array:
     return np.asarray(method(row[None])[0])  # type: ignore[operator]
 
 
-def _repeatable(f: FlatFunction, first: Array, second: Array) -> list[Finding]:
+def _repeatable(f: FlatFunction, first: Array, second: Array) -> tuple[list[Finding], float]:
     if np.array_equal(first, second, equal_nan=True):
-        return []
+        return [], 0.0
     moved = np.abs(second - first)
     size = np.max(np.abs(first), initial=0.0, where=np.isfinite(first))
     differs = (moved > FEW_ULP * f.eps * size) | (np.isfinite(first) != np.isfinite(second))
     if not differs.any():
-        return []
+        return [], 0.0
     k = int(np.argmax(np.where(differs, np.nan_to_num(moved, nan=np.inf), -1.0)))
-    return [
-        Finding(
-            "nondeterministic_backward",
-            f"two backward passes with the same cotangent gave {first[k]:.6g} and {second[k]:.6g}",
-            place(list(f.inputs), k),
-            "look for random numbers or state in the backward pass",
-        )
-    ]
+    finding = Finding(
+        "nondeterministic_backward",
+        f"two backward passes with the same cotangent gave {first[k]:.6g} and {second[k]:.6g}",
+        place(list(f.inputs), k),
+        "look for random numbers or state in the backward pass",
+    )
+    return [finding], float(np.max(moved, initial=0.0, where=np.isfinite(moved))) / (size or 1.0)
 
 
 def defect_or_note(mode: str, error: Defect | Unsupported) -> Finding:

@@ -56,7 +56,7 @@ class Batched:
         b = len(X)
         if b <= 1:
             return self.one_by_one(X)
-        size = min(max(DOUBLES // max(X.shape[1], self.width, 1), FEWEST), MOST)
+        size = self.rows_at_once(X.shape[1])
         if b <= size:
             return self._batch(X)
         # Batches of equal length, so that an adapter that compiles for a shape does so once.
@@ -65,6 +65,10 @@ class Batched:
         for start in range(0, b, size):
             out[start : start + size] = self._batch(X[start : start + size])
         return out
+
+    def rows_at_once(self, n: int) -> int:
+        """How many rows of length ``n`` go into one call."""
+        return min(max(DOUBLES // max(n, self.width, 1), FEWEST), MOST)
 
     def _batch(self, X: Array) -> Array:
         if self.why_looped or len(X) == 1:
@@ -119,8 +123,11 @@ class Batched:
         if np.array_equal(some, plain, equal_nan=True):
             return True
         with np.errstate(all="ignore"):
+            difference = np.abs(some - plain)
+            if (difference <= 1e-12 * np.abs(plain).max(axis=1, keepdims=True)).all():
+                return True
             spread = self.slack * np.ptp(every, axis=0)
             largest = np.max(np.abs(plain), axis=1, keepdims=True, initial=0.0, where=np.isfinite(plain))
             tolerance = 1e-12 * largest + np.where(np.isfinite(spread), spread, 0.0)
-            same = (np.abs(some - plain) <= tolerance) | (some == plain) | (np.isnan(some) & np.isnan(plain))
+            same = (difference <= tolerance) | (some == plain) | (np.isnan(some) & np.isnan(plain))
         return bool(same.all())

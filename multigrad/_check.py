@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,14 +20,26 @@ from multigrad._analytical import (
     tangent_probe,
 )
 from multigrad._batches import Batched
+from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
+from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
+from multigrad._dust import rounding_dust
+from multigrad._entries import Entries
 from multigrad._findings import Finding
+from multigrad._gauge import excuse_phases
+from multigrad._kinks import Mask
+from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
-from multigrad._report import Entry, GradReport, Leg
+from multigrad._pattern import Sparse
+from multigrad._report import Entry, GradReport, Leg, refused
+from multigrad._second import with_second_order
+from multigrad._sparse_leg import SparseLeg
+from multigrad._structure import INPUTS_FROM, Structure, find_structure
+from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._tree import walk
-from multigrad._verdict import Rules, Verdict
+from multigrad._verdict import Rules, Status, Verdict
 from multigrad.backends import (
     Array,
     Backend,
@@ -47,6 +59,13 @@ from multigrad.errors import (
 )
 
 MODES = ("reverse", "forward")
+# Coarser arithmetic than this has no structure to be seen in single values.
+DOUBLE = 1e-12
+# Jacobians up to this size are compared entry by entry where something is wrong with a group.
+UNFOLDED = 2**21
+
+# What the entries of a function with such a fault have in common says nothing of its gradient.
+UNFIT = {"nondeterministic_forward", "nondeterministic_backward", "mutates_input", "mutates_state"}
 
 T = TypeVar("T")
 
@@ -58,6 +77,7 @@ def check_grad(
     *,
     jac: Callable[..., Any] | None = None,
     params: Any = None,
+    order: int = 1,
     modes: Sequence[str] = MODES,
     eps: float | None = None,
     rtol: float | None = None,
@@ -79,6 +99,7 @@ def check_grad(
         jac: the derivative under test, where it is the user's own: called like ``fn``, it returns the gradient of a
             scalar function or a Jacobian of shape output + input; a tuple of them for several inputs.
         params: what is to be checked besides the inputs: ``"captured"``, a module, or a pytree.
+        order: 2 to check the derivative of the derivative as well.
         modes: ``"reverse"``, ``"forward"``; one that the function does not support is noted.
         eps: one fixed absolute step, in place of the ladder's choice.
         rtol: relative tolerance; 1e-7 for float64 arithmetic if left alone.
@@ -108,17 +129,37 @@ def check_grad(
     """
     started = time.perf_counter()
     arguments = as_arguments(inputs)
-    _validate(fn, modes, eps, rtol, atol)
+    _validate(fn, modes, order, eps, rtol, atol)
     adapter = choose_backend(backend, arguments)
     options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options))
-    f = adapter.flatten(fn, arguments, options)
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
-    result = run_check(f, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
+    check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
+    beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
+    with Belongings(fn, jac) as belongings:
+        result = _check_at(partial(adapter.flatten, fn, arguments, options), belongings, check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
     return report
+
+
+def _check_at(
+    flatten: Callable[[], FlatFunction],
+    belongings: Belongings,
+    check: Callable[[FlatFunction], GradReport],
+    beside: Callable[[FlatFunction, GradReport], GradReport],
+    order: int,
+    seed: int,
+) -> GradReport:
+    try:
+        f = flatten()
+    except Defect as error:
+        return refused(error.finding, seed)
+    memory = belongings.memory(f)
+    report = check(f)
+    report = report.unfounded().with_findings(memory) if memory else beside(f, report)
+    return report if order == 1 else with_second_order(f, report, check, seed)
 
 
 def run_check(
@@ -162,9 +203,11 @@ def announce(report: GradReport) -> None:
         warnings.warn(NonDifferentiableWarning(str(report)), stacklevel=3)
 
 
-def _validate(fn: object, modes: Sequence[str], eps: float | None, rtol: float | None, atol: float) -> None:
+def _validate(fn: object, modes: Sequence[str], order: int, eps: float | None, rtol: float | None, atol: float) -> None:
     if not callable(fn):
         raise InvalidUse("not_callable", f"fn must be callable, not {type(fn).__name__}")
+    if order not in (1, 2):
+        raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
     unknown = [mode for mode in modes if mode not in MODES]
     if isinstance(modes, str) or unknown or not modes:
         raise InvalidUse("unknown_mode", f"modes must be some of {MODES}, not {modes!r}")
@@ -189,6 +232,7 @@ class _Check:
     def run(self) -> GradReport:
         self.findings: list[Finding] = []
         self.legs: list[Leg] = []
+        self.broken: dict[str, Mask] = {}
         self.agreeing: list[str] = []
         self.extra: list[Entry] = []
         self.f = only_attached(self.f)
@@ -196,22 +240,34 @@ class _Check:
         self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol)
         self.values = Batched(self.f, self.f.repeats.shape[1])
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
+        self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
         self.directions = unit_vectors(self.f.x, self.rng)
+        self.structure = self._find_structure()
         self._compare_modes()
         return self._report()
 
+    def _find_structure(self) -> Structure | None:
+        if self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
+            return None
+        return find_structure(self.values, self.f.x, self.f.inputs, self.rng)
+
     def _compare_modes(self) -> None:
-        backward = self._mode("reverse", lambda f: reverse(f, self.rng))
+        pattern = self.structure.pattern if self.structure else None
+        backward = self._mode("reverse", lambda f: reverse(f, self.rng, pattern))
         if backward is not None:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
-            self._judge_probes(backward)
+            self._allow_jitter(backward.jitter)
+            if not (backward.jitter or self.unsteady):
+                self._judge_probes(backward)
         if backward is not None and self._forward_agrees(backward.jacobian):
             self.agreeing.append("forward")
             return
-        forward = self._mode("forward", forward_jacobian)
+        if any(finding.kind == "ill_defined" for finding in self.findings):
+            return  # what reverse mode refuses to differentiate, forward mode differentiates by a choice of its own
+        forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
         if forward is not None:
             self._compare("forward", forward)
 
@@ -230,28 +286,74 @@ class _Check:
             self.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {reason}", mode))
         return None
 
-    def _compare(self, mode: str, J: Array) -> None:
+    def _compare(self, mode: str, J: Array | Sparse) -> None:
+        grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
+        if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
+            check_ties(self.numerical, grouped)
+            sparse = SparseLeg(mode, J, grouped)
+            self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
+            return
+        J = J.dense() if isinstance(J, Sparse) else J
         analytical = self.directions.times(J)
         if self.eps is None:
-            found = self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            found = (
+                self.numerical.unfold(grouped, self.directions, J, self.f.inputs, self.f.outputs)
+                if grouped is not None
+                else self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            )
+            self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
+            self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
         length = found.directions.weights[:, None]
-        self.legs.append(
-            Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
-        )
+        leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
+        self.broken[mode] = found.broken.T
+        self.legs.append(leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg))
+        # An adapter that can differentiate fn by other means says what those think of a mismatch.
+        opinion = getattr(self.f, "second_opinion", None)
+        if opinion is not None and self.legs[-1].verdict is Verdict.MISMATCH:
+            self.findings += opinion(J, self.legs[-1].numeric, self.legs[-1].status == Status.MISMATCH)
+
+    def _compare_groups(self, J: Sparse) -> Entries:
+        assert self.structure is not None
+        return self.numerical.compare(self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs)
+
+    def _reconsidered(self, leg: Leg) -> Leg:
+        """Take back mismatches that are no fault of the gradient."""
+        if self.unsteady:
+            leg = leg.without_mismatch()
+        return _purity.allow_undefined(leg, self.numerical.here)
+
+    def _allow_jitter(self, jitter: float) -> None:
+        """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
+        if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
+            return
+        leg = self.legs[-1]
+        row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
+        with np.errstate(invalid="ignore"):
+            explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
+        status = np.where(explained & (leg.status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), leg.status)
+        self.legs[-1] = replace(leg, status=status)
 
     def _judge_probes(self, backward: Reverse) -> None:
-        if self.legs[-1].verdict is Verdict.MISMATCH:
+        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions:
             return
-        for probe in backward.probes:
-            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise)
+        dust = self._dust(backward.jacobian)
+        for probe in backward.contradictions:
+            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
+
+    def _dust(self, J: Array) -> Array:
+        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
+        along = rounding_dust(
+            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
+        )
+        return np.asarray((along / self.directions.weights[:, None]).T)
 
     def _forward_agrees(self, J: Array) -> bool:
         if "forward" not in self.modes:
@@ -267,7 +369,13 @@ class _Check:
         looped = self.values.why_looped
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
+        if self.legs:
+            self.findings += self._idle()
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
+        dense = [leg for leg in self.legs if leg.mode in self.broken]
+        if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
+            broken = [self.broken[leg.mode] for leg in dense]
+            findings += tuple(diagnose(dense, broken, self.f, self.numerical.here))
         parts = [leg.verdict for leg in self.legs]
         parts += [Verdict.MISMATCH] * bool(self.extra)
         parts += [Verdict.INCONCLUSIVE] * (not self.legs or any(f.severity == "error" for f in findings))
@@ -287,7 +395,25 @@ class _Check:
             seconds=0.0,
             seed=self.seed,
             reason=self._reason(findings) if verdict is Verdict.INCONCLUSIVE else "",
+            convention=self._convention(),
         )
+
+    def _convention(self) -> str:
+        is_complex = any(leaf.complex for leaf in (*self.f.inputs, *self.f.outputs))
+        return str(getattr(self.f, "convention", "")) if is_complex else ""
+
+    def _idle(self) -> Iterator[Finding]:
+        """List the parameters that get no gradient at all."""
+        params = [leaf for leaf in self.f.inputs if leaf.path.startswith("params")]
+        leg = self.legs[0]
+        if not params or not isinstance(leg, Leg):
+            return
+        idle = [leaf.path for leaf in params if not leg.analytical[:, leaf.slice].any()]
+        if idle:
+            evidence = f"no gradient at all reaches {', '.join(idle)}"
+            yield Finding(
+                "no_gradient", evidence, "params", "they can't be trained: unused, detached, or multiplied by 0"
+            )
 
     def _reason(self, findings: tuple[Finding, ...]) -> str:
         errors = [f for f in findings if f.severity == "error"]

@@ -26,9 +26,12 @@ class _Attached:
         starts = np.cumsum([0, *(leaf.size for leaf in kept)])
         self.x = f.x
         self.inputs = f.inputs
-        self.outputs = [replace(leaf, start=int(start)) for leaf, start in zip(kept, starts[:-1], strict=True)]
+        self.outputs: Sequence[Leaf] = [
+            replace(leaf, start=int(start)) for leaf, start in zip(kept, starts[:-1], strict=True)
+        ]
         self.fixed = f.fixed
         self.eps = f.eps
+        self.convention = getattr(f, "convention", "")
         self.repeats = f.repeats[:, self._rows]
         self._note = self._dependent()
 

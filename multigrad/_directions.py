@@ -12,6 +12,9 @@ from multigrad.backends import Array
 
 Index = npt.NDArray[np.intp]
 
+# Weights are multiples of this fraction of the scale: then x + h * weight is exact for all steps of a short ladder.
+QUANTUM = 2.0**-38
+
 
 @dataclass(frozen=True)
 class Directions:
@@ -23,12 +26,16 @@ class Directions:
         columns: the inputs that a direction touches, in one array.
         weights: by how much it moves them, in one array. They carry the scale of the inputs, so that a step along
             any direction is a pure number.
+        owners: for groups of columns of which each output depends on one at most, shape (C, m): that column, as a
+            position in ``columns``; -1 if the output depends on none of the group. None if directions are of one
+            column, or full.
     """
 
     n: int
     starts: Index
     columns: Index
     weights: Array
+    owners: Index | None = None
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -41,19 +48,21 @@ class Directions:
             chosen = np.arange(*chosen.indices(len(self)))
         counts = np.diff(self.starts)[chosen]
         starts = np.concatenate([[0], np.cumsum(counts)])
-        places = np.repeat(self.starts[chosen] - starts[:-1], counts) + np.arange(starts[-1])
-        return Directions(self.n, starts, self.columns[places], self.weights[places])
+        shift = self.starts[chosen] - starts[:-1]
+        places = np.repeat(shift, counts) + np.arange(starts[-1])
+        owners = self.owners
+        if owners is not None:
+            owners = np.where(owners[chosen] < 0, -1, owners[chosen] - shift[:, None])
+        return Directions(self.n, starts, self.columns[places], self.weights[places], owners)
 
     @cached_property
     def rows(self) -> Index:
         """The direction that each of ``columns`` belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
-    @cached_property
-    def lengths(self) -> Array:
-        """The Euclidean norm of each direction; inputs near 1e200 have no squares."""
-        largest = np.maximum.reduceat(np.abs(self.weights), self.starts[:-1])
-        return np.asarray(largest * np.sqrt(self.sums((self.weights / largest[self.rows]) ** 2)))
+    def weight(self, column: int) -> float:
+        """The weight of one input, where it is in one direction only."""
+        return float(self.weights[self.columns == column][0])
 
     def dense(self) -> Array:
         """The vectors as a matrix, shape (C, n)."""
@@ -67,9 +76,32 @@ class Directions:
             return values
         return np.add.reduceat(values, self.starts[:-1], axis=-1)
 
+    def each(self, values: Array) -> Array:
+        """Spread ``values``, shape (..., len(columns)), over the entries they concern: shape (..., C, 1 or m).
+
+        An entry of a group concerns its owner; without one, the first column stands for all.
+        """
+        if self.owners is None:
+            return values[..., None]
+        return np.take(values, self._concerned, axis=-1)
+
+    @cached_property
+    def _concerned(self) -> Index:
+        assert self.owners is not None
+        return np.where(self.owners < 0, self.starts[:-1, None], self.owners)
+
     def times(self, J: Array) -> Array:
         """The products of the rows of a Jacobian (m, n) with the directions, shape (C, m)."""
         return np.ascontiguousarray(self.sums(J[:, self.columns] * self.weights).T)
+
+    @cached_property
+    def lengths(self) -> Array:
+        """How far a unit step along a direction moves what an entry depends on, shape (C, 1 or m)."""
+        if self.owners is None:
+            # Weights near 1e200 have no squares.
+            largest = np.maximum.reduceat(np.abs(self.weights), self.starts[:-1])
+            return np.asarray(largest * np.sqrt(self.sums((self.weights / largest[self.rows]) ** 2)))[:, None]
+        return self.each(np.abs(self.weights))
 
 
 def scale_of(x: Array) -> Array:
@@ -78,14 +110,19 @@ def scale_of(x: Array) -> Array:
     return np.exp2(np.ceil(np.log2(magnitude)))
 
 
-def unit_vectors(x: Array, rng: np.random.Generator) -> Directions:
-    """One direction per input, as long as the input's scale times a random factor of 0.7 to 1.
+def weights_of(x: Array, rng: np.random.Generator) -> Array:
+    """Weights of one column each: the input's scale times a random factor of 0.7 to 1.
 
     The factor has a full mantissa: steps that are powers of two alias with periodic functions (every difference
     of sin(2**20 * 2 * pi * x) at x = 0 would be 0).
     """
+    return np.asarray(scale_of(x) * np.round(rng.uniform(0.7, 1.0, x.size) / QUANTUM) * QUANTUM)
+
+
+def unit_vectors(x: Array, rng: np.random.Generator) -> Directions:
+    """One direction per input."""
     n = x.size
-    return Directions(n, np.arange(n + 1), np.arange(n), scale_of(x) * rng.uniform(0.7, 1.0, n))
+    return Directions(n, np.arange(n + 1), np.arange(n), weights_of(x, rng))
 
 
 def signed(rng: np.random.Generator, low: float, high: float, shape: tuple[int, ...]) -> Array:

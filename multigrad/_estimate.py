@@ -57,7 +57,7 @@ class Estimate:
 def quotients(samples: Samples, here: Array, noise: Noise, eps: float, floor: Any = 0.0, xp: Any = np) -> Quotients:
     """Form the difference quotients; ``here`` is f(x), ``floor`` a lower bound on the noise of its values."""
     plus, minus, up, down = samples.plus, samples.minus, samples.up, samples.down
-    magnitude = xp.maximum(xp.maximum(xp.abs(plus), xp.abs(minus)), xp.abs(here))
+    magnitude = xp.fmax(xp.fmax(xp.abs(plus), xp.abs(minus)), xp.abs(here))
     value_noise = xp.maximum(noise.of(magnitude, eps), floor)
     return Quotients(
         central=(plus - minus) / (up + down),

@@ -23,6 +23,7 @@ ERRORS = frozenset(
         "nonlinear_backward",
         "ill_defined",
         "precision",
+        "order_unavailable",
     }
 )
 
@@ -35,7 +36,13 @@ NOTES = frozenset(
         "symmetric_domain",
         "stop_gradient",
         "promotion",
+        "special_point",
+        "no_gradient",
         "diagnosis",
+        "convention",
+        "layout",
+        "unmatched",
+        "held_fixed",
     }
 )
 

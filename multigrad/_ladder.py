@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad._directions import Directions
+from multigrad._directions import Directions, Index
 from multigrad.backends import Array
 
 # Inputs smaller than this have a scale of their own, below the steps of the ordinary long ladder.
 TINY = 2.0**-30
+# By what fraction rounding changes a step that counts as exact, and one that is of no use.
+EXACT, LOST = 2.0**-50, 0.02
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Samples:
     down: Array
     ratio: float
 
+    def at(self, c: Index, i: Index) -> Samples:
+        """Some of the places (direction, output), as one direction with as many outputs."""
+        up, down = (np.broadcast_to(step, self.plus.shape)[:, None, c, i] for step in (self.up, self.down))
+        return Samples(self.plus[:, None, c, i], self.minus[:, None, c, i], up, down, self.ratio)
+
 
 def short_ladder(eps: float) -> Array:
     """Three rungs for every direction; exponents of two."""
@@ -57,7 +64,7 @@ def long_ladder(eps: float, x: Array) -> Array:
 
 
 def points(x: Array, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
-    """Make the points of a ladder and the steps taken: (2 * K * C, n), (K, C, 1), (K, C, 1)."""
+    """Make the points of a ladder and the steps taken: (2 * K * C, n), (K, C, 1 or m) twice."""
     shape = (2, len(exponents), len(directions))
     steps = np.exp2(exponents)[:, None] * directions.weights
     at = x[directions.columns]
@@ -65,13 +72,22 @@ def points(x: Array, directions: Directions, exponents: Array) -> tuple[Array, A
     X = np.broadcast_to(x, (*shape, x.size)).copy()
     X[0, :, directions.rows, directions.columns] = plus.T
     X[1, :, directions.rows, directions.columns] = minus.T
-    along = directions.weights / directions.lengths[directions.rows]
-    up = directions.sums((plus - at) * along) / directions.lengths
-    down = directions.sums((at - minus) * along) / directions.lengths
+    up, down = (_taken(moved, directions, exponents) for moved in (plus - at, at - minus))
+    return X.reshape(-1, x.size), up, down
+
+
+def _taken(moved: Array, directions: Directions, exponents: Array) -> Array:
+    """The steps that entries see, given how far each column was really moved, shape (K, len(columns))."""
     wanted = np.exp2(exponents)[:, None]
-    lost = (np.abs(up / wanted - 1) > 0.02) | (np.abs(down / wanted - 1) > 0.02)
-    up, down = np.where(lost, np.nan, up), np.where(lost, np.nan, down)
-    return X.reshape(-1, x.size), up[..., None], down[..., None]
+    along = moved / directions.weights
+    if (np.abs(along - wanted) <= EXACT * wanted).all():
+        return np.broadcast_to(wanted[..., None], (len(wanted), len(directions), 1))
+    if directions.owners is not None or len(directions.columns) == len(directions):
+        taken = directions.each(along)
+    else:
+        squares = directions.weights**2
+        taken = (directions.sums(along * squares) / directions.sums(squares))[..., None]
+    return np.where(np.abs(taken / wanted[..., None] - 1) > LOST, np.nan, taken)
 
 
 def samples(values: Array, up: Array, down: Array, exponents: Array) -> Samples:

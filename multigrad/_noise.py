@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from multigrad._directions import signed
 from multigrad.backends import Array
 
 POINTS = 9
-ORDERS = (4, 5, 6)
+ORDERS = (5, 6)  # of the smooth part, a fifth difference keeps the fifth power of the spacing
 # Below this many inputs one line suffices: each costs as many evaluations as six directions.
 ONE_LINE_BELOW = 12
 
@@ -37,7 +38,7 @@ class Noise:
     def of(self, magnitude: Array, eps: float) -> Array:
         """Bound the error of values as large as ``magnitude``, shape (..., m)."""
         growth = np.maximum(1.0, magnitude / np.where(self.level > 0, self.level, np.inf))
-        return np.maximum(eps * magnitude, 4 * self.sigma * growth)
+        return np.maximum(2 * eps * magnitude, 4 * self.sigma * growth)
 
     @property
     def relative(self) -> Array:
@@ -66,36 +67,41 @@ def lines(x: Array, scale: Array, eps: float, rng: np.random.Generator) -> Array
 
 
 @cache
-def _differences() -> tuple[Array, Array]:
-    """Two matrices: of all differences of ``ORDERS``, normalised to the noise of a point; of means over each order."""
-    rows, means = [], []
-    for order in ORDERS:
-        unit = math.factorial(order) / math.sqrt(math.factorial(2 * order))
-        table = unit * np.diff(np.eye(POINTS), n=order, axis=0)
-        rows.append(table)
-        means.append(np.full(len(table), 1 / len(table)))
-    spread = np.zeros((len(ORDERS), sum(map(len, rows))))
-    start = 0
-    for i, mean in enumerate(means):
-        spread[i, start : start + len(mean)] = mean
-        start += len(mean)
-    return np.concatenate(rows), spread
+def _differences() -> Array:
+    """The matrix of all differences of ``ORDERS``, normalised to the noise of a point."""
+    units = [math.factorial(order) / math.sqrt(math.factorial(2 * order)) for order in ORDERS]
+    return np.concatenate(
+        [u * np.diff(np.eye(POINTS), n=order, axis=0) for u, order in zip(units, ORDERS, strict=True)]
+    )
 
 
 def measure(values: Array, eps: float) -> Noise:
     """Read the noise off f's values at ``lines``, shape (lines * spacings * POINTS, m)."""
     m = values.shape[-1]
-    table = values.reshape(-1, len(spacings(eps)), POINTS, m)
+    per_line = len(spacings(eps)) * POINTS
+    table = values.reshape(len(values) // per_line, len(spacings(eps)), POINTS, m)
     size = np.abs(values)
     level = np.where(np.isfinite(size), size, 0.0).max(axis=0, initial=0.0)
     flat = (table[:, :, 1:] == table[:, :, :-1]).sum(axis=2)
-    differences, means = _differences()
-    drawn = differences @ table
-    sigma = np.sqrt((means @ (drawn * drawn)).min(axis=2))
-    # A line on which f hardly changes shows its quantum, not its noise. The smallest usable spacing has the
-    # least of f's smooth part in it.
+    drawn = _differences() @ table
+    sigma = np.sqrt((drawn * drawn).sum(axis=2) / drawn.shape[2])
+    # A line on which f hardly changes shows its quantum, not its noise.
     usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1))
-    out = np.zeros((len(table), m))
-    for i in range(sigma.shape[1]):
-        out = np.where(usable[:, i], sigma[:, i], out)
-    return Noise(out.max(axis=0, initial=0.0), level)
+    return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)
+
+
+def _settle(sigma: Array, usable: npt.NDArray[np.bool_], rounding: Array) -> Array:
+    """Choose among the spacings, (lines, spacings, m) -> (lines, m).
+
+    The smallest usable one has the least of f's smooth part in it. But errors of an approximation vary slowly, and
+    show at a larger spacing: what is of the same order there is taken for noise as well.
+    """
+    out = np.zeros_like(sigma[:, 0])
+    begun = np.zeros(out.shape, np.bool_)
+    for i in reversed(range(sigma.shape[1])):
+        alike = usable[:, i] & (sigma[:, i] <= np.maximum(10 * out, rounding))
+        out = np.where(
+            alike & begun, np.maximum(out, sigma[:, i]), np.where(begun, out, np.where(usable[:, i], sigma[:, i], 0.0))
+        )
+        begun |= usable[:, i]
+    return out

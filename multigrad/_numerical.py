@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
-from multigrad import _fit, _kinks, _ladder, _noise, _plateaus, _verdict
+from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
+from multigrad._dust import rounding_dust
+from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
 from multigrad._reading import TwoReadings, read
+from multigrad._regrouping import regroup
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array, Leaf
 
@@ -23,31 +26,6 @@ BLOCK = 2**15
 SUSPECTS = 256
 # Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
 NOISIEST = 1e-4
-
-
-@dataclass
-class Entries:
-    """The comparison along C directions, entry by entry; shapes (C, m).
-
-    Attributes:
-        directions: what the comparison is along.
-        analytical: J v, from the derivative under test.
-        value: the estimate of it.
-        bar: the bound on the estimate's error.
-        status: what is said of the entry, a ``Status``.
-        broken: where f has no derivative.
-        smooth: the length of the steps within which f looks smooth, as far as it was looked at.
-        unexplored: suspicious directions that were left on the short ladder since so many others are wrong.
-    """
-
-    directions: Directions
-    analytical: Array
-    value: Array
-    bar: Array
-    status: Codes
-    broken: Mask
-    smooth: Array
-    unexplored: int = 0
 
 
 class Numerical:
@@ -64,11 +42,20 @@ class Numerical:
         self.rng = rng
         self.jitter = jitter
         self.noise: Noise | None = None
+        # The largest one-sided quotient on a short ladder, for each output.
+        self.swing = np.zeros_like(here)
 
     def compare(
         self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
     ) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
+        with np.errstate(all="ignore"):
+            context = self._context(directions, analytical, inputs, outputs)
+            found = self._compare(directions, analytical, context)
+            self._admit_ignorance(found, context)
+            return found
+
+    def _compare(self, directions: Directions, analytical: Array, context: Context) -> Entries:
         with np.errstate(all="ignore"):
             count, m = analytical.shape
             found = Entries(
@@ -80,7 +67,6 @@ class Numerical:
                 broken=np.zeros((count, m), np.bool_),
                 smooth=np.full((count, m), np.inf),
             )
-            context = self._context(directions, analytical, inputs, outputs)
             sure = np.empty((count, m), np.bool_)
             size = max(1, BLOCK // max(m, self.x.size, 1))
             for start in range(0, count, size):
@@ -89,11 +75,51 @@ class Numerical:
             self._long(directions, found, sure, context)
             self._average(directions, found, context)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
-            self._admit_ignorance(found, context)
             unperturbed = ~np.isfinite(self.x[directions.columns])
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
+
+    def unfold(
+        self, found: Entries, units: Directions, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
+    ) -> Entries:
+        """Make the comparison along unit vectors of one along groups.
+
+        Groups in which something is not plainly right are compared anew, column by column.
+
+        Args:
+            found: the comparison along groups.
+            units: one direction for each input.
+            J: the derivative under test, shape (m, n).
+            inputs: the leaves that f takes.
+            outputs: the leaves that it returns.
+        """
+        groups = np.flatnonzero((found.status > Status.UNRESOLVED).any(axis=1))
+        columns = np.sort(found.directions.take(groups).columns)
+        weights = units.weights[:, None]
+        every = Entries(
+            units,
+            units.times(J),
+            found.numeric.T * weights,
+            found.bars.T * weights,
+            found.statuses.T.copy(),
+            np.zeros((units.n, J.shape[0]), np.bool_),
+            np.full((units.n, J.shape[0]), np.inf),
+        )
+        with np.errstate(all="ignore"):
+            context = self._context(units, every.analytical, inputs, outputs)
+        part = self._compare(units.take(columns), every.analytical[columns], context.of(columns))
+        for kept, new in (
+            (every.value, part.value),
+            (every.bar, part.bar),
+            (every.status, part.status),
+            (every.broken, part.broken),
+            (every.smooth, part.smooth),
+        ):
+            kept[columns] = new
+        every.unexplored = part.unexplored
+        self._admit_ignorance(every, context)
+        return every
 
     def _admit_ignorance(self, found: Entries, context: Context) -> None:
         """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell."""
@@ -115,7 +141,9 @@ class Numerical:
             q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
-            context.reach[:] = np.maximum(context.reach, np.abs(value).max(axis=0))
+            self.swing = np.maximum(
+                self.swing, np.where(np.isfinite(value), np.abs(value), 0.0).max(axis=0, initial=0.0)
+            )
             own = self._own(context, slice(None))
             status = _verdict.judge(analytical, best, own, self.rules).status
             steady = np.abs(q.forward - q.backward)
@@ -136,35 +164,60 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = np.empty_like(size)
-        first = directions.columns[directions.starts[:-1]]
-        for leaf in inputs:
-            chosen = np.flatnonzero((first >= leaf.slice.start) & (first < leaf.slice.stop))
-            for out in outputs:
-                largest = np.max(size[chosen, out.slice], initial=0.0)
-                dust[chosen, out.slice] = largest
-        dust = 64 * self.rules.eps * np.maximum(dust, values)
+        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
-        length = directions.lengths[:, None]
+        length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
-        return Context(scale, row, scale.copy(), dust, np.zeros(analytical.shape[1]))
+        return Context(scale, row, dust, np.zeros(analytical.shape[1]), np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
         sampled = self._climb(directions, exponents)
-        q = self._quotients(sampled)
-        best = estimate(q.central, q.central_noise, sampled.ratio)
-        found.value[block], found.bar[block] = best.value, best.bar
-        steep = np.concatenate([np.abs(q.forward) - q.forward_noise, np.abs(q.backward) - q.backward_noise])
-        largest = np.max(steep, axis=(0, 1), initial=0.0, where=np.isfinite(steep))
-        context.reach[block] = np.maximum(context.reach[block], largest)
-        own = self._own(context, block)
+        assert self.noise is not None
+        error = np.maximum(self.noise.of(np.abs(self.here), self.rules.eps), self.jitter)
+        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here, error))
+        # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
+        own = replace(self._own(context, block), reach=np.zeros_like(self.here))
         analytical = found.analytical[block]
+        plain = _acceptance.accept(
+            sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
+        )
+        found.value[block], found.bar[block], sure = plain.value, plain.bar, plain.accepted
+        found.status[block] = Status.OK
+        if sure.all():
+            return sure
+        c, i = np.nonzero(~sure)
+        status, value, bar, sharp = self._judge(sampled.at(c, i), analytical[None, c, i], own.at(c, i), i)
+        for kept, new in ((found.status, status), (found.value, value), (found.bar, bar)):
+            kept[block.start + c, i] = new
+        sure[c, i] = sharp
+        return sure
+
+    def _judge(
+        self, sampled: _ladder.Samples, analytical: Array, own: Context, outputs: Index
+    ) -> tuple[Codes, Array, Array, Mask]:
+        """Judge single places on the short ladder, as one direction; ``outputs`` are those that they belong to."""
+        noise, floor = self._noise_at(outputs)
+        q = quotients(sampled, self.here[outputs], noise, self.rules.eps, floor)
+        best = estimate(q.central, q.central_noise, sampled.ratio)
         said = _verdict.judge(analytical, best, own, self.rules)
-        found.status[block] = said.status
-        return said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
+        sharp = said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
+        return said.status[0], best.value[0], best.bar[0], sharp[0]
 
     def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
+        packed = regroup(directions, ~sure)
+        if packed is not None:
+            part, told = packed.entries(found), packed.take(sure, True).astype(np.bool_)
+            self._follow(packed.directions, part, told, packed.context(context))
+            for new, kept in ((part.value, found.value), (part.bar, found.bar), (part.status, found.status)):
+                packed.put(new, kept)
+            packed.put(part.broken, found.broken)
+            packed.put(part.smooth, found.smooth)
+            packed.put(np.ones_like(told), sure)
+            found.unexplored = part.unexplored
+        self._follow(directions, found, sure, context)
+
+    def _follow(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
         suspicious = np.flatnonzero(~sure.all(axis=1))
         if not len(suspicious):
             return
@@ -186,28 +239,39 @@ class Numerical:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
         sampled = self._climb(part, exponents)
-        own = self._own(context, chosen)
-        noise = self.noise
-        assert noise is not None
-        two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
-        reading = two.settle(self._staircases(part, two))
-        found.broken[chosen], found.smooth[chosen] = reading.broken, reading.smooth
-        fresh = ~sure[chosen]
-        found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
-        found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
-        found.bar[chosen] = np.where(fresh, reading.bar, found.bar[chosen])
+        c, i = np.nonzero(~sure[chosen])
+        analytical = found.analytical[chosen[c], i][None]
+        noise, floor = self._noise_at(i)
+        own = self._own(context, chosen).at(c, i)
+        two = read(sampled.at(c, i), self.here[i], noise, floor, analytical, own, self.rules)
+        reading = two.settle(self._staircases(part, two, c, i))
+        places = chosen[c], i
+        found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
+        found.status[places] = reading.status[0]
+        found.value[places], found.bar[places] = reading.value[0], reading.bar[0]
 
-    def _staircases(self, directions: Directions, two: TwoReadings) -> Mask:
-        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat."""
-        doubted = two.doubted & (two.flat > 0)
-        pairs = {(int(c), float(two.flat[c, i])) for c, i in zip(*np.nonzero(doubted), strict=True)}
+    def _noise_at(self, outputs: Index) -> tuple[Noise, Array | float]:
+        """The noise of some outputs, and what every value has besides."""
+        noise, jitter = self.noise, self.jitter
+        assert noise is not None
+        floor = jitter[outputs] if isinstance(jitter, np.ndarray) else jitter
+        return Noise(noise.sigma[outputs], noise.level[outputs]), floor
+
+    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> Mask:
+        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat.
+
+        The readings are of the places (c, i), shape (1, places).
+        """
+        doubted, flat = two.doubted[0] & (two.flat[0] > 0), two.flat[0]
+        pairs = sorted({(int(c[k]), float(flat[k])) for k in np.flatnonzero(doubted)})
         if len(pairs) > _plateaus.AT_MOST:
-            return doubted
+            return doubted[None]
         staircase = np.zeros_like(doubted)
-        for c, step in sorted(pairs):
-            points = _plateaus.window(self.x, directions.take(np.array([c])), step)
-            staircase[c] |= (two.flat[c] == step) & _plateaus.is_staircase(self.f(points), self.here)
-        return staircase & doubted
+        for direction, step in pairs:
+            points = _plateaus.window(self.x, directions.take(np.array([direction])), step)
+            found = _plateaus.is_staircase(self.f(points), self.here)
+            staircase |= (c == direction) & (flat == step) & found[i]
+        return (staircase & doubted)[None]
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
@@ -234,8 +298,7 @@ class Numerical:
         noise = self.noise
         assert noise is not None
         relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
-        chosen = (part[block] for part in (context.scale, context.row, context.reach, context.dust))
-        return Context(*chosen, relative)
+        return Context(context.scale[block], context.row[block], context.dust[block], relative, self.swing)
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""

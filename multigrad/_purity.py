@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from multigrad._findings import Finding
+from multigrad._report import Leg
+from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
 
 # Run-to-run differences of sums done in another order, as atomic adds give them.
@@ -65,3 +68,18 @@ def check_finite(f: FlatFunction, here: Array) -> list[Finding]:
             "move the inputs into the function's domain",
         )
     ]
+
+
+def allow_undefined(leg: Leg, here: Array) -> Leg:
+    """Take NaN for an answer where it comes of 0 * inf: a value or a derivative by the same input is not finite.
+
+    Without the value there is nothing to say; where the derivative is infinite the function has none.
+    """
+    undefined = np.isnan(leg.analytical) & (leg.status == Status.MISMATCH)
+    if not undefined.any():
+        return leg
+    vertical = (np.isinf(leg.analytical) & (leg.status != Status.MISMATCH)).any(axis=0)
+    status = np.where(undefined & vertical, np.int8(Status.NONDIFFERENTIABLE), leg.status)
+    if not np.isfinite(here).all():
+        status = np.where(undefined, np.int8(Status.INCONCLUSIVE), status)
+    return replace(leg, status=status)

@@ -92,7 +92,8 @@ def read(
     smallest = np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1)))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
     cautious = _read(samples, here, noise, np.maximum(tail, quantum), analytical, context, rules)
-    bold = _read(samples, here, quiet, smallest, analytical, context, rules)
+    exact = replace(context, noise=np.full_like(context.noise, rules.eps))
+    bold = _read(samples, here, quiet, smallest, analytical, exact, rules)
     return TwoReadings(cautious, bold, bold.status < cautious.status, flat)
 
 
@@ -107,9 +108,6 @@ def _read(
     inside = _kinks.edge(q, left, right)
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
     best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
-    largest = np.max(np.abs(best.value), axis=0, initial=0.0, where=np.isfinite(best.bar))
-    scale, reach = np.maximum(context.scale, largest), np.maximum(context.reach, largest)
-    context = replace(context, scale=scale, reach=reach)
     status = _verdict.judge(analytical, best, context, rules).status
     narrow = _kinks.narrow(best, left, right)
     narrowed = _verdict.judge(analytical, narrow, context, rules).status

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from multigrad._findings import Finding
-from multigrad._verdict import Codes, Rules, Status, Verdict
+from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf
+
+if TYPE_CHECKING:
+    from multigrad._sparse_leg import SparseLeg
 
 SHOWN = 8  # worst entries in the text
 
@@ -107,6 +111,37 @@ class Leg:
         told = (self.status == Status.OK) & (size > 0)
         return float(np.max(self.bar / np.where(told, size, 1.0), initial=0.0, where=told))
 
+    def without_mismatch(self) -> Leg:
+        """The same where what was a mismatch cannot be told."""
+        return replace(self, status=forgive(self.status))
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.status.size
+
+    def count(self, status: Status) -> int:
+        """How many entries have that status."""
+        return int(np.count_nonzero(self.status == status))
+
+    def worst(self, rules: Rules) -> Iterator[tuple[int, int, float, float, float, Status]]:
+        """The worst entries: row, column, analytical, numeric, bar and status."""
+        for k in furthest(self.analytical, self.numeric, self.bar, self.status, rules.rtol, rules.atol):
+            i, j = divmod(int(k), self.status.shape[1])
+            a, e, bar = (float(part[i, j]) for part in (self.analytical, self.numeric, self.bar))
+            yield i, j, a, e, bar, Status(int(self.status[i, j]))
+
+
+def furthest(
+    analytical: Array, numeric: Array, bar: Array, status: Codes, rtol: float, atol: Array | float
+) -> npt.NDArray[np.intp]:
+    """Flat indices of the entries that are furthest from agreement."""
+    size = np.maximum(np.abs(analytical), np.abs(numeric))
+    excess = np.abs(analytical - numeric) / np.maximum(rtol * size + atol + bar, 1e-300)
+    rank = (status * 1e6 + np.minimum(np.where(np.isfinite(excess), excess, np.inf), 1e5)).ravel()
+    count = min(SHOWN, rank.size)
+    return np.argpartition(-rank, count - 1)[:count] if count else np.empty(0, np.intp)
+
 
 @dataclass(frozen=True)
 class GradReport:
@@ -128,11 +163,14 @@ class GradReport:
         evaluations: how often the function was evaluated, derivatives not counted.
         seconds: wall time of the check.
         seed: of the random numbers in it.
+        reason: why it cannot be told, if it cannot.
+        second: the report on the derivative of the derivative, if that was asked for.
+        convention: what a gradient with respect to complex numbers is, where there are any.
     """
 
     verdict: Verdict
     findings: tuple[Finding, ...]
-    legs: tuple[Leg, ...]
+    legs: tuple[Leg | SparseLeg, ...]
     agreeing: tuple[str, ...]
     extra: tuple[Entry, ...]
     inputs: tuple[Leaf, ...]
@@ -144,6 +182,8 @@ class GradReport:
     seconds: float
     seed: int
     reason: str = field(default="")
+    second: GradReport | None = None
+    convention: str = ""
 
     def __bool__(self) -> bool:
         return self.verdict in (Verdict.OK, Verdict.NONDIFFERENTIABLE)
@@ -170,31 +210,49 @@ class GradReport:
     @property
     def worst(self) -> tuple[Entry, ...]:
         """The entries furthest from agreement, worst first; those that are wrong, if any is."""
-        return tuple(sorted((*self.extra, *self._worst_of_legs()), key=_badness)[:SHOWN])
+        second = self.second.worst if self.second is not None else ()
+        return tuple(sorted((*self.extra, *self._worst_of_legs(), *second), key=_badness)[:SHOWN])
+
+    def with_findings(self, findings: Iterable[Finding]) -> GradReport:
+        """The same with more findings, and the verdict that follows."""
+        every = tuple(dict.fromkeys((*self.findings, *findings)))
+        errors = [finding for finding in every if finding.severity == "error"]
+        parts = [self.verdict, *(entry.status.verdict for entry in self.extra)]
+        verdict = max([*parts, *[Verdict.INCONCLUSIVE] * bool(errors)], key=lambda v: v.severity)
+        reason = f"{errors[0].kind}: {errors[0].evidence}" if errors and not self.reason else self.reason
+        reason = reason if verdict is Verdict.INCONCLUSIVE else ""
+        return replace(self, findings=every, verdict=verdict, reason=reason)
+
+    def unfounded(self) -> GradReport:
+        """The same where the values do not bear the verdict: what was a mismatch cannot be told."""
+        legs = tuple(leg.without_mismatch() for leg in self.legs)
+        findings = tuple(f for f in self.findings if f.kind not in ("diagnosis", "nonlinear_backward"))
+        verdict = Verdict.INCONCLUSIVE if self.verdict is Verdict.MISMATCH else self.verdict
+        return replace(self, legs=legs, extra=(), findings=findings, verdict=verdict)
+
+    def with_second(self, second: GradReport) -> GradReport:
+        """The same with a report on the second order, which counts as much."""
+        told = [f for f in second.findings if f.severity == "error" or f.kind == "diagnosis"]
+        joined = self.with_findings(f if f.where == "order 2" else replace(f, where=_second_order(f)) for f in told)
+        verdict = max(joined.verdict, second.verdict, key=lambda v: v.severity)
+        reason = joined.reason or (f"order 2: {second.reason}" if second.reason else "")
+        return replace(
+            joined,
+            second=second,
+            verdict=verdict,
+            reason=reason if verdict is Verdict.INCONCLUSIVE else "",
+            evaluations=self.evaluations + second.evaluations,
+        )
 
     def _worst_of_legs(self) -> Iterator[Entry]:
         for leg in self.legs:
-            excess = np.abs(leg.analytical - leg.numeric) / np.maximum(self._allowed(leg), 1e-300)
-            excess = np.where(np.isfinite(excess), excess, np.inf)
-            rank = leg.status * 1e6 + np.minimum(excess, 1e5)
-            flat = rank.ravel()
-            count = min(SHOWN, flat.size)
-            for k in np.argpartition(-flat, count - 1)[:count] if count else ():
-                yield self._entry(leg, *divmod(int(k), leg.status.shape[1]))
-
-    def _allowed(self, leg: Leg) -> Array:
-        size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
-        return np.asarray(self.rules.rtol * size + self.rules.atol + leg.bar)
-
-    def _entry(self, leg: Leg, i: int, j: int) -> Entry:
-        a, e, bar = (float(part[i, j]) for part in (leg.analytical, leg.numeric, leg.bar))
-        allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
-        status = Status(int(leg.status[i, j]))
-        return Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
+            for i, j, a, e, bar, status in leg.worst(self.rules):
+                allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
+                yield Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
 
     def count(self, status: Status) -> int:
         """How many entries have that status, over all legs."""
-        return sum(int(np.count_nonzero(leg.status == status)) for leg in self.legs)
+        return sum(leg.count(status) for leg in self.legs)
 
     @property
     def sharpness(self) -> float:
@@ -239,7 +297,21 @@ class GradReport:
             "evaluations": self.evaluations,
             "seconds": self.seconds,
             "seed": self.seed,
+            "convention": self.convention,
+            "second": self.second.to_dict() if self.second is not None else None,
         }
+
+
+def refused(finding: Finding, seed: int) -> GradReport:
+    """The report on a function that was not fit to be checked at all."""
+    empty = GradReport(
+        Verdict.INCONCLUSIVE, (), (), (), (), (), (), (), Rules.for_eps(2.0**-52, None, 0.0), "", 0, 0.0, seed
+    )
+    return empty.with_findings([finding])
+
+
+def _second_order(finding: Finding) -> str:
+    return f"order 2, {finding.where}" if finding.where else "order 2"
 
 
 def _badness(entry: Entry) -> tuple[int, float]:

@@ -33,7 +33,8 @@ def as_text(report: GradReport) -> str:
 
 def _headline(report: GradReport) -> str:
     if report.verdict is Verdict.OK and report.sharpness > 0:
-        return f"{MEANING[report.verdict]}, to {report.sharpness:.1g}"
+        second = f"; second derivatives to {report.second.sharpness:.1g}" if report.second is not None else ""
+        return f"{MEANING[report.verdict]}, to {report.sharpness:.1g}{second}"
     return MEANING[report.verdict]
 
 
@@ -59,7 +60,7 @@ def _table(entries: list[Entry]) -> list[str]:
 
 
 def _counts(report: GradReport) -> list[str]:
-    total = sum(leg.status.size for leg in report.legs)
+    total = sum(leg.size for leg in report.legs)
     parts = [
         f"{report.count(status)} {words}"
         for status, words in (
@@ -75,8 +76,13 @@ def _counts(report: GradReport) -> list[str]:
     if unexplored:
         lines.append(f"  {unexplored} more inputs look wrong as well and were not followed up")
     modes = [f"{leg.mode} {leg.verdict}" for leg in report.legs] + [f"{mode} agrees" for mode in report.agreeing]
+    if report.second is not None:
+        modes += [f"{leg.mode} {leg.verdict}" for leg in report.second.legs]
+        modes += [f"{mode} agrees" for mode in report.second.agreeing]
     if modes:
         lines.append("  modes: " + ", ".join(modes))
+    if report.convention:
+        lines.append(f"  complex numbers count as pairs of reals; {report.convention}")
     if report.fixed:
         lines.append("  held fixed: " + ", ".join(report.fixed))
     if report.verdict is not Verdict.OK:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from multigrad._directions import Index, scale_of
-from multigrad._numerical import Entries, Numerical
+from multigrad._entries import Entries
+from multigrad._numerical import Numerical
 from multigrad._verdict import Status
 from multigrad.backends import Array
 
@@ -24,7 +25,7 @@ AWAY, STEP = 1e-4, 1e-7
 def check_ties(numerical: Numerical, found: Entries) -> None:
     """Call a row's tied entries a mismatch where their sum along some oblique direction is no slope of f.
 
-    ``found`` is the comparison along unit vectors, in their order; its statuses are changed in place.
+    ``found`` is the comparison along unit vectors or groups; its statuses are changed in place.
     """
     tied = found.status == Status.NONDIFFERENTIABLE
     count = tied.sum(axis=0)
@@ -33,10 +34,10 @@ def check_ties(numerical: Numerical, found: Entries) -> None:
         return
     with np.errstate(all="ignore"):
         scale, rng = scale_of(numerical.x), numerical.rng
-        columns = np.flatnonzero(tied[:, rows].any(axis=1))
+        columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied[:, rows])])
         probes = _probes(len(columns), rng)
         slopes = _slopes(numerical, columns, probes, rows, rng)
-        gradient = found.analytical[np.ix_(columns, rows)] / found.directions.weights[columns, None]
+        gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
         low, high = np.nanmin(slopes, axis=1), np.nanmax(slopes, axis=1)

@@ -81,7 +81,9 @@ class Context:
         reach: the same by the scale of the inputs, or how steep f is a step away: at a stationary point where f is 0
             there is nothing else to measure a derivative of 0 by.
         dust: rounding that the analytical side may carry in entries that should be 0.
-        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries.
+        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
+        reach: how steep f is a step away: at a stationary point where f is 0 there is nothing else to measure a
+            derivative of 0 by; shape (m,).
     """
 
     scale: Array
@@ -89,6 +91,17 @@ class Context:
     reach: Array
     dust: Array
     noise: Array
+    reach: Array
+
+    def of(self, c: npt.NDArray[np.intp]) -> Context:
+        """Some of the directions."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise, self.reach)
+
+    def at(self, c: npt.NDArray[np.intp], i: npt.NDArray[np.intp]) -> Context:
+        """Some of the places (direction, output), as one direction with as many outputs."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise[i], self.reach[i])
 
     @property
     def negligible(self) -> Array:
@@ -120,22 +133,25 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     difference = np.abs(analytical - value)
     # What the two sides may differ by, besides the bar.
     tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + 4 * context.noise * context.scale
-    no_value = (seen <= bar) & (bar <= context.nothing)
     agrees = difference <= tol + bar
+    resolved = agrees & (bar <= np.maximum(tol, 1e-6 * size))
+    if resolved.all():
+        return Judgement(np.zeros(analytical.shape, np.int8), resolved)
+    no_value = (seen <= bar) & (bar <= context.nothing)
     dust = (claimed <= context.dust) & no_value
-    zero = (analytical == 0) & no_value
+    # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
+    still = (analytical == 0) & (value == 0)
+    zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
     lost = (size < DENORMAL) & ((bar < DENORMAL) | no_value)
-    resolved = agrees & (bar <= np.maximum(tol, rules.resolution * size))
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[dust | lost] = Status.UNRESOLVED
-    status[resolved | zero] = Status.OK
+    status[dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
+    status[zero | (agrees & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE
     status[broken & np.isfinite(bar)] = Status.MISMATCH
-    sharp = (agrees & (bar <= np.maximum(tol, 1e-6 * size))) | zero | dust
-    return Judgement(status, sharp & ~broken)
+    return Judgement(status, (resolved | zero | dust) & ~broken)
 
 
 def admit_kinks(status: Codes, analytical: Array, kinks: Kinks) -> Codes:
@@ -176,3 +192,8 @@ def spare_scale_conflicts(
     return np.where(
         (status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status
     )
+
+
+def forgive(status: Codes) -> Codes:
+    """Take back every mismatch: it cannot be told."""
+    return np.where(status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), status)

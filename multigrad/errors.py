@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from multigrad._consistency_report import ConsistencyReport
     from multigrad._findings import Finding
     from multigrad._report import GradReport
 
@@ -69,6 +70,16 @@ class _Verdict(MultigradError):
         self.report = report
 
 
+class InconsistentFunctions(MultigradError, AssertionError):
+    """The implementations are not the same function, have not the same derivatives, or it cannot be told."""
+
+    kind = "inconsistent"
+
+    def __init__(self, report: ConsistencyReport) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
 class GradientMismatch(_Verdict, AssertionError):
     """The gradient is wrong: some entry differs from the numerical one by more than the error bars allow."""
 
@@ -89,3 +100,7 @@ class GradcheckError(MultigradError, RuntimeError):
 
 class NonDifferentiableWarning(UserWarning):
     """The function has a kink or jump at this point, and the gradient is a legal choice there."""
+
+
+class ConventionWarning(UserWarning):
+    """The implementations differ by conventions that are legal, or that the caller has accepted."""

@@ -33,7 +33,7 @@ def test_the_example_fails_with_the_message_shown(tmp_path: Path) -> None:
 
 def steady(text: str) -> list[str]:
     """The message's lines without what differs between runs and machines: the time, and the bars of one digit."""
-    text = re.sub(r"\S+ s, seed", "TIME, seed", re.sub(r" +\de-1\d\b", " BAR", text))
+    text = re.sub(r"\d+ evaluations, \S+ s, seed", "COST, seed", re.sub(r" +\de-1\d\b", " BAR", text))
     return text.strip().splitlines()
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from multigrad.backends import FlatFunction, Options
 from multigrad.errors import InvalidUse
@@ -28,4 +30,12 @@ class JaxBackend:
                 "params= has no meaning for JAX, where parameters are arguments: "
                 "pass them as an input, check_grad(fn, (params, x))",
             )
-        return JaxFunction(fn, inputs, options.jac)
+        return JaxFunction(fn, inputs, options.jac, options.seed)
+
+    def array(self, value: Any) -> jax.Array:
+        if isinstance(value, jax.Array):
+            return value
+        with jax.enable_x64(True):
+            # Dense memory alone goes without a copy, and NumPy exports no memory that is read-only.
+            shared = not isinstance(value, np.ndarray) or (value.flags.c_contiguous and value.flags.writeable)
+            return jnp.from_dlpack(value) if shared else jnp.asarray(value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from functools import cached_property
 from typing import Any
 
 import jax
@@ -16,110 +15,114 @@ from multigrad._user_jac import UserJacobian
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
 from multigrad_jax._autodiff import Autodiff
-from multigrad_jax._blocks import block_rows, compiling_pays, in_blocks
-from multigrad_jax._trees import Arguments, Results, epsilon, pack, pack_one, unpack
-from multigrad_jax._work import Work, work_of
+from multigrad_jax._evaluation import Evaluation
+from multigrad_jax._gradient import gradient
+from multigrad_jax._regime import settle
+from multigrad_jax._rows import Rows
+from multigrad_jax._trees import Arguments, Results, pack_one
 
 
 class JaxFunction:
     """The flat function of a JAX function; see ``multigrad.backends.FlatFunction``.
 
-    One row is the eager call; several rows are one compiled, vmapped block where that pays. All is done in JAX's 64-bit
-    mode, which ends with each call, unless every input has lower precision and the user's own mode is 32-bit.
+    One row is the eager call; several rows are one compiled, vmapped block where that pays. All is done in float64,
+    in JAX's 64-bit mode, which ends with each call; what can't be is done as the user runs it.
 
     Args:
         fn: the user's function.
         inputs: its arguments.
         jac: the user's own derivative, if that is what is under test; then there is no forward mode.
+        seed: of the points at which low precision and float64 are compared.
     """
 
-    def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], jac: Callable[..., Any] | None) -> None:
-        self._fn = fn
-        self._arguments = Arguments.of(inputs)
-        self.x = self._arguments.x
-        self.inputs: Sequence[Leaf] = self._arguments.leaves
-        self.fixed: Sequence[str] = self._arguments.fixed
-        self._wide = jnp.result_type(float).itemsize == 8 or any(
-            leaf.dtype in ("float64", "complex128") for leaf in self.inputs
-        )
-        self._rows = 0  # asked for so far
-        with self._precision():
-            first = fn(*self._arguments.fill(self._arguments.own(self.x)))
-            self._results = Results.of(first)
-            self.repeats = np.stack([self._flat(first), self._plain(self.x)])
-            self._work, self._untraceable = self._trace()
-        self.outputs: Sequence[Leaf] = self._results.leaves
-        self.eps = max(epsilon(leaf.dtype) for leaf in (*self.inputs, *self.outputs))
-        self._findings = list(self._work.findings if self._work else ())
+    convention = "jax.grad is dL/dre - i dL/dim (the conjugate of torch's)"
+
+    def __init__(
+        self, fn: Callable[..., Any], inputs: tuple[Any, ...], jac: Callable[..., Any] | None, seed: int = 0
+    ) -> None:
+        arguments = Arguments.of(inputs)
+        self.x = arguments.x
+        self.inputs: Sequence[Leaf] = arguments.leaves
+        self.fixed: Sequence[str] = arguments.fixed
+        written, self.repeats = _as_written(fn, arguments)
+        self.as_written = self.repeats[0]
+        self.outputs: Sequence[Leaf] = written.results.leaves
+        self._at, self.eps, noticed = settle(written, seed)
+        if self._at is not written:
+            self.repeats = _again(self._at, self.repeats)
+        self._findings = [*(written.work.findings if written.work else ()), *noticed]
         self.findings: Sequence[Finding] = self._findings
-        self._derivative = self._user_jac(jac) if jac else self._autodiff()
+        self._rows = Rows(self._at)
+        self._jac = jac
+        self._derivative = self._derive()
 
     def __call__(self, X: Array, /) -> Array:
-        with self._precision():
-            if len(X) == 1:
-                return self._plain(X[0])[None]
-            if self._work is None:
-                raise Unsupported(
-                    f"JAX can't trace this function: {_first_line(self._untraceable)}"
-                ) from self._untraceable
-            self._rows += len(X)
-            if compiling_pays(self._rows, self._work):
-                size = block_rows(self._work, self.x.size, self.repeats.shape[1])
-                return in_blocks(self._block, X, size, filler=self.x)
-            return np.stack([self._plain(row) for row in X]) if len(X) else np.zeros((0, self.repeats.shape[1]))
+        return self._rows(X)
 
     def vjp(self, U: Array, /) -> Array:
-        with self._precision():
+        with self._at.mode():
             return self._derivative.vjp(U)
 
     def jvp(self, V: Array, /) -> Array:
-        with self._precision():
+        with self._at.mode():
             return self._derivative.jvp(V)
 
-    def _precision(self) -> AbstractContextManager[None]:
-        context: AbstractContextManager[None] = jax.enable_x64(self._wide)
-        return context
+    def at(self, x: Array, /) -> JaxFunction:
+        """The same function at another point."""
+        other = copy.copy(self)
+        other._at = self._at.at(x)
+        other.x = x
+        value = other(x[None])
+        other.repeats = np.concatenate([value, other(x[None])])
+        other._derivative = other._derive()
+        return other
 
-    def _plain(self, row: Array) -> Array:
-        return self._flat(self._fn(*self._arguments.fill(self._arguments.own(row))))
+    def gradient(self, u: Array, w: Array, /) -> JaxFunction:
+        """The flat function of (x, t) that J(x)^T (u + t w) is, differentiable again."""
+        if self._jac:
+            raise Unsupported("the user's jac gives numbers: it can't be differentiated again")
+        derived = copy.copy(self)
+        derived.x = np.append(self.x, 0.0)
+        with self._at.mode():
+            derived._at = gradient(self._at, u, w)
+            derived.repeats = np.stack([derived._at.plain(derived.x) for _ in range(2)])
+        derived.inputs, derived.outputs = derived._at.arguments.leaves, derived._at.results.leaves
+        derived._rows = Rows(derived._at)
+        derived._findings = derived.findings = []
+        derived._derivative = derived._derive()
+        return derived
 
-    def _flat(self, out: Any) -> Array:
-        return pack_one(self._results.pick(out))
-
-    def _leafwise(self, *parts: Any) -> list[Any]:
-        return self._results.pick(self._fn(*self._arguments.fill(parts)))
-
-    @cached_property
-    def _block(self) -> Callable[[Array], Array]:
-        block = jax.jit(jax.vmap(self._leafwise))
-        return lambda X: pack(block(*unpack(X, self.inputs)))
-
-    def _trace(self) -> tuple[Work | None, Exception | None]:
-        """Trace the function once, if it can be traced; what it returns untraced depends on no input."""
-        detached: set[int] = set()
-
-        def watched(*parts: Any) -> list[Any]:
-            out = self._leafwise(*parts)
-            detached.update(k for k, value in enumerate(out) if isinstance(value, (float, complex)))
-            return out
-
-        try:
-            work = work_of(watched, self._arguments.own(self.x))
-        except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets a tracer
-            return None, error
-        self._results = self._results.detach(detached)
-        return work, None
-
-    def _autodiff(self) -> Autodiff:
-        return Autodiff(self._leafwise, self._arguments, self._results, self.repeats[0], self._work, self._findings)
+    def _derive(self) -> Autodiff | UserJacobian:
+        return self._user_jac(self._jac) if self._jac else self._at.autodiff(self.repeats[0], self._findings)
 
     def _user_jac(self, jac: Callable[..., Any]) -> UserJacobian:
-        def call() -> Any:
-            return jac(*self._arguments.fill(self._arguments.own(self.x)))
+        arguments = self._at.arguments
 
-        places = self._arguments.fill(self.inputs), self._results.template
+        def call() -> Any:
+            return jac(*arguments.fill(arguments.own(self.x)))
+
+        places = arguments.fill(self.inputs), self._at.results.template
         return UserJacobian(call, *places, self._findings, imaginary=-1)
 
 
-def _first_line(error: Exception | None) -> str:
-    return str(error).partition("\n")[0]
+def _as_written(fn: Callable[..., Any], arguments: Arguments) -> tuple[Evaluation, Array]:
+    """The evaluation that is the user's own call, and the values of two of these, shape (2, m).
+
+    It is done in the user's mode, or in 64-bit mode where an input has 64 bits.
+    """
+    double = any(leaf.dtype in ("float64", "complex128") for leaf in arguments.leaves)
+    x64 = double or jnp.result_type(float).itemsize == 8
+    with jax.enable_x64(x64):
+        first = fn(*arguments.fill(arguments.own(arguments.x)))
+        results = Results.of(first)
+        evaluation = Evaluation(lambda *parts: results.pick(fn(*arguments.fill(parts))), arguments, results, x64)
+        repeats = np.stack([pack_one(results.pick(first)), evaluation.plain(arguments.x)])
+        return evaluation.traced(), repeats
+
+
+def _again(evaluation: Evaluation, before: Array) -> Array:
+    """The values in float64 where those in low precision were ``before``, shape (2, m): apart by as much."""
+    with evaluation.mode():
+        value = evaluation.plain(evaluation.arguments.x)
+    same = np.array_equal(before[0], before[1], equal_nan=True)
+    return np.stack([value, value if same else value + (before[1] - before[0])])

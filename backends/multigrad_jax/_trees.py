@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +74,17 @@ class Arguments:
         parts = unpack(row[None], self.leaves)
         return [_like(self.values[i], part[0]) for i, part in zip(self.places, parts, strict=True)]
 
+    def at(self, row: Array) -> Arguments:
+        """The same arguments at another point (n,), rounded to the dtypes of the leaves."""
+        values = list(self.values)
+        for place, part in zip(self.places, self.own(row), strict=True):
+            values[place] = part
+        return replace(self, values=tuple(values))
+
+    def retyped(self, rename: Callable[[str], str]) -> Arguments:
+        """The same arguments, whose parts are made in other dtypes."""
+        return replace(self, leaves=_retyped(self.leaves, rename))
+
 
 @dataclass(frozen=True)
 class Results:
@@ -103,6 +114,10 @@ class Results:
         """Mark the leaves of these numbers as carrying no derivative."""
         leaves = tuple(replace(leaf, attached=k not in numbers) for k, leaf in enumerate(self.leaves))
         return replace(self, leaves=leaves)
+
+    def retyped(self, rename: Callable[[str], str]) -> Results:
+        """The same outputs in other dtypes."""
+        return replace(self, leaves=_retyped(self.leaves, rename))
 
     @property
     def template(self) -> Any:
@@ -212,6 +227,10 @@ def _leaves(named: Sequence[tuple[str, Any]]) -> tuple[Leaf, ...]:
         start = leaves[-1].slice.stop if leaves else 0
         leaves.append(Leaf(path, np.shape(value), str(_dtype(value)), start))
     return tuple(leaves)
+
+
+def _retyped(leaves: Sequence[Leaf], rename: Callable[[str], str]) -> tuple[Leaf, ...]:
+    return tuple(replace(leaf, dtype=rename(leaf.dtype)) for leaf in leaves)
 
 
 def _like(value: Any, part: npt.NDArray[Any]) -> Any:

@@ -80,8 +80,12 @@ class Arguments:
 
     def fill(self, row: Array) -> tuple[Any, ...]:
         """Make arguments of a flat row (n,): new containers, and new arrays everywhere."""
+        return self.replace(lambda value, leaf: _copy(value, leaf, row))
+
+    def replace(self, change: Callable[[Any, Leaf | None], Any]) -> tuple[Any, ...]:
+        """Make arguments with ``change(value, leaf)`` in every place; ``leaf`` is None for what is held fixed."""
         leaves = iter(self.leaves)
-        filled: tuple[Any, ...] = map_leaves(lambda value: _copy(value, next(leaves), row), self.inputs)
+        filled: tuple[Any, ...] = map_leaves(lambda value: change(value, next(leaves)), self.inputs)
         return filled
 
 

@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import FlatFunction, Options
 from multigrad.errors import InvalidUse
-from multigrad_numpy._function import NumpyFunction
+from multigrad_numpy._function import Derivative, NumpyFunction
 
 
 class NumpyBackend:
-    """Makes flat functions of NumPy functions; the derivative under test is the user's ``jac``."""
+    """Makes flat functions of NumPy functions; the derivative under test is the user's ``jac``, or that of a trace."""
 
     name = "numpy"
     options: frozenset[str] = frozenset({"trace"})
@@ -29,11 +30,22 @@ class NumpyBackend:
                 "unsupported_params",
                 "params= has no meaning for NumPy: pass the parameters as an input, check_grad(fn, (params, x))",
             )
-        if options.jac is None:
-            raise InvalidUse(
-                "no_derivative", "NumPy has no derivatives of its own to check: pass yours, jac=, a function like fn"
-            )
-        return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac))
+        trace = bool(options.extra.get("trace", True))
+        if options.jac is not None:
+            return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac), has_opinion=trace)
+        if trace:
+            return NumpyFunction(fn, inputs, _traced)
+        raise InvalidUse(
+            "no_derivative",
+            "with trace=False there is no derivative to check: pass yours, jac=, a function like fn, or leave trace on",
+        )
+
+
+def _traced(function: NumpyFunction) -> Derivative:
+    return function.trace
+
+    def array(self, value: Any) -> npt.NDArray[Any]:
+        return value if isinstance(value, np.ndarray) else np.from_dlpack(value)
 
 
 def _user_jacobian(jac: Callable[..., Any], function: NumpyFunction) -> UserJacobian:

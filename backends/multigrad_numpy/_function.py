@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from multigrad._findings import Finding
 from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Unsupported
 from multigrad_numpy._arguments import Arguments
+from multigrad_numpy._opinion import second_opinion
 from multigrad_numpy._results import Results
+from multigrad_numpy._rows import evaluate_rows
+
+if TYPE_CHECKING:
+    from multigrad_numpy._derivative import TracedDerivative
 
 
 class Derivative(Protocol):
@@ -33,6 +39,7 @@ class NumpyFunction:
         fn: the user's function.
         inputs: its arguments.
         derive: makes the derivative under test of this function.
+        has_opinion: whether that derivative is not itself the trace, which can then give a second opinion.
 
     Attributes:
         arguments: the inputs taken apart.
@@ -40,10 +47,17 @@ class NumpyFunction:
         noticed: the findings; whoever has one to report appends it.
     """
 
+    convention = "jac is dF/dz for C to C, dL/dre + i dL/dim for C to R"
+
     def __init__(
-        self, fn: Callable[..., Any], inputs: tuple[Any, ...], derive: Callable[[NumpyFunction], Derivative]
+        self,
+        fn: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        derive: Callable[[NumpyFunction], Derivative],
+        has_opinion: bool = False,
     ) -> None:
         self._fn = fn
+        self._has_opinion = has_opinion
         self.arguments = Arguments.of(inputs)
         self.x = self.arguments.x
         self.inputs: Sequence[Leaf] = self.arguments.checked
@@ -58,11 +72,12 @@ class NumpyFunction:
         self.repeats = np.stack(values)
         self.outputs: Sequence[Leaf] = self.results.leaves
         self.eps = self.results.eps
+        self._derive = derive
         self._derivative = derive(self)
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
-            raise Unsupported("NumPy code is evaluated row by row")
+            return evaluate_rows(self._fn, self.arguments, self.results, X)
         return self.results.pick(self._fn(*self.arguments.fill(X[0])))[None]
 
     def vjp(self, U: Array, /) -> Array:
@@ -70,6 +85,30 @@ class NumpyFunction:
 
     def jvp(self, V: Array, /) -> Array:
         return self._derivative.jvp(V)
+
+    @cached_property
+    def trace(self) -> TracedDerivative:
+        """The derivative by tracing ``fn``, whatever the derivative under test is; its ``values`` are the trace's own.
+
+        Raises:
+            Unsupported: ``fn`` can't be traced.
+        """
+        from multigrad_numpy._derivative import TracedDerivative  # JAX is imported when a trace is needed
+
+        return TracedDerivative(self._fn, self)
+
+    def second_opinion(self, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
+        """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n)."""
+        return second_opinion(self, analytical, numeric, wrong) if self._has_opinion else []
+
+    def at(self, x: Array, /) -> NumpyFunction:
+        """The same function at another point."""
+        other = copy.copy(self)
+        other.x = x
+        value = other(x[None])
+        other.repeats = np.concatenate([value, other(x[None])])
+        other._derivative = self._derive(other)
+        return other
 
     def call_with_copies(self, function: Callable[..., Any], name: str) -> Any:
         """Call ``function`` with copies of the arguments at the point, and report if it changes them."""

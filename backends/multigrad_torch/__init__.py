@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from multigrad.backends import Options
@@ -22,6 +23,15 @@ class TorchBackend:
 
     def flatten(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> TorchFunction:
         return TorchFunction(fn, inputs, options)
+
+    def array(self, value: Any) -> torch.Tensor:
+        if isinstance(value, torch.Tensor):
+            return value
+        if not isinstance(value, np.ndarray):
+            return torch.utils.dlpack.from_dlpack(value)
+        # Tensors have no read-only memory and no negative strides.
+        shared = value.flags.writeable and min(value.strides, default=0) >= 0
+        return torch.from_numpy(value if shared else value.copy())
 
 
 __all__ = ["TorchBackend", "TorchFunction"]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from multigrad.backends import Array, Leaf
+from multigrad_torch._leaves import comparable
 
 
 class Cotangent:
@@ -32,7 +33,7 @@ class Cotangent:
     @property
     def written(self) -> bool:
         """Whether the tensor no longer holds what was handed out."""
-        return not torch.equal(self.tensor, self._numbers)
+        return not torch.equal(comparable(self.tensor), comparable(self._numbers))
 
 
 def several(leaf: Leaf, like: Tensor, rows: Array) -> Tensor:

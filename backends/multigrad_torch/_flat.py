@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf, Options
 from multigrad_torch._batch import Batch
 from multigrad_torch._forward import Forward
+from multigrad_torch._gradient import Gradient
 from multigrad_torch._program import Program
-from multigrad_torch._repeats import repeats
+from multigrad_torch._regime import settle
+from multigrad_torch._repeats import again, repeats
 from multigrad_torch._reverse import Reverse
 
 
@@ -29,20 +31,52 @@ class TorchFunction:
         InvalidUse: ``no_differentiable_input``, ``no_output``, ``unsupported_tensor`` or ``bad_params``.
     """
 
+    repeats: Array
+
+    convention = "torch's gradient is dL/dre + i dL/dim (the conjugate of JAX's)"
+
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
         program = Program(fn, inputs, options)
-        slots = program.slots
-        self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in slots])
-        self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in slots)
-        self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
-        self.eps = max(torch.finfo(slot.tensor.dtype).eps for slot in slots)
-        self.repeats: Array = repeats(program, self.x)
-        self.outputs: Sequence[Leaf] = program.outputs.leaves
-        self.findings: Sequence[Finding] = program.findings
+        self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in program.slots])
+        self._adopt(program)
+        self.as_written: Array = self.repeats[0]
+        self.eps = settle(program, self.x, options.seed)
+        if program.promoted:
+            self.repeats = again(program, self.x, self.repeats)
+        self._differentiate()
+
+    def _adopt(self, program: Program) -> None:
         self._program = program
         self._batch = Batch(program)
-        self._reverse = Reverse(program, self.x)
-        self._forward = Forward(program, self.x, self.eps)
+        self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in program.slots)
+        self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
+        self.repeats = repeats(program, self.x)
+        self.outputs: Sequence[Leaf] = program.outputs.leaves
+        self.findings: Sequence[Finding] = program.findings
+
+    def _differentiate(self) -> None:
+        self._reverse = Reverse(self._program, self.x)
+        self._forward = Forward(self._program, self.x, self.eps)
+        self._tried_undefined = not any(leaf.attached for leaf in self.outputs)
+
+    def at(self, x: Array, /) -> TorchFunction:
+        """The same function at another point."""
+        other = copy.copy(self)
+        other.x = x
+        value = other(x[None])
+        other.repeats = np.concatenate([value, other(x[None])])
+        other._differentiate()
+        return other
+
+    def gradient(self, u: Array, w: Array, /) -> TorchFunction:
+        """The flat function of (x, t) that J(x)^T (u + t w) is, differentiable again."""
+        program = Gradient(self._program, u, w)
+        derived = copy.copy(self)
+        derived.x = np.append(self.x, 0.0)
+        derived._adopt(program)
+        derived.outputs = program.named(derived.outputs)
+        derived._differentiate()
+        return derived
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
@@ -51,7 +85,11 @@ class TorchFunction:
             return self._program.plain(X[0])[None]
 
     def vjp(self, U: Array, /) -> Array:
-        return self._reverse(U)
+        product = self._reverse(U)
+        if len(U) == 1 and not self._tried_undefined:
+            self._tried_undefined = True
+            self._reverse.try_undefined(U[0])
+        return product
 
     def jvp(self, V: Array, /) -> Array:
         return self._forward(V)

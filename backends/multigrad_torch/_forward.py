@@ -13,7 +13,7 @@ from multigrad.backends import Array
 from multigrad.errors import Unsupported
 from multigrad_torch._batch import refuse_unbatchable
 from multigrad_torch._decompositions import load_decompositions
-from multigrad_torch._dropped import Dropped
+from multigrad_torch._dropped import Dropped, Hidden
 from multigrad_torch._dual import dual, tangent_of
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
@@ -57,7 +57,9 @@ class Forward:
     def _watch(self, v: Array) -> None:
         with suppress(Exception), Dropped() as watch:
             self._one(v)
-        self._dropped = watch.operators[:1]
+        with suppress(Exception), Hidden() as below:
+            self._one(v)
+        self._dropped = [*watch.operators, *(name for name in below.operators if name not in watch.seen)][:1]
 
     def _one(self, v: Array) -> Array:
         try:

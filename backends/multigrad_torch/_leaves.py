@@ -23,11 +23,14 @@ class Slot:
     Attributes:
         leaf: what the core knows of it.
         tensor: the user's own tensor, never written to.
+        given: its dtype.
+        dtype: the dtype that numbers are made in: the given one, or float64 for it.
     """
 
     def __init__(self, path: str, tensor: Tensor, start: int) -> None:
         _refuse_exotic(path, tensor)
         self.tensor = tensor
+        self.given = self.dtype = tensor.dtype
         self.sparse = tensor.layout != torch.strided
         self.subclass = type(tensor) not in (Tensor, torch.nn.Parameter)
         numbers = _sparse.stored(tensor) if self.sparse else tensor
@@ -35,7 +38,7 @@ class Slot:
         self.leaf = Leaf(name, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
         self.slice, self.size = self.leaf.slice, self.leaf.size
         self.strides = _own_strides(numbers)
-        self.simple = tensor.dtype == torch.float64 and tensor.device.type == "cpu" and numbers.is_contiguous()
+        self._ordinary = tensor.device.type == "cpu" and numbers.is_contiguous()
 
     @cached_property
     def places(self) -> Tensor:
@@ -43,16 +46,16 @@ class Slot:
         return _sparse.places(self.tensor).flatten()
 
     def values(self, rows: Array) -> Tensor:
-        """Fresh numbers of the user's dtype, strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
+        """Fresh numbers of the user's strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
         leaf, many = self.leaf, rows.shape[:-1]
         part: Any = rows[..., self.slice]
-        if self.simple:
+        if self._ordinary and self.dtype == torch.float64:
             return torch.tensor(part.reshape(many + leaf.shape))
         part = np.array(part, order="C")
         part = part.view(np.complex128) if leaf.complex else part
         span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if self.size else 0
         strides = (span,) * len(many) + self.strides
-        made = torch.empty_strided(many + leaf.shape, strides, dtype=self.tensor.dtype, device=self.tensor.device)
+        made = torch.empty_strided(many + leaf.shape, strides, dtype=self.dtype, device=self.tensor.device)
         return made.copy_(torch.from_numpy(part.reshape(many + leaf.shape)))
 
     def hand(self, values: Tensor) -> Tensor:
@@ -61,7 +64,7 @@ class Slot:
             return _sparse.like(self.tensor, values)
         if self.subclass:
             with torch.no_grad():
-                return self.tensor.detach().clone().copy_(values)
+                return self.tensor.detach().to(self.dtype, copy=True).copy_(values)
         return torch.nn.Parameter(values, False) if type(self.tensor) is torch.nn.Parameter else values
 
     def numbers(self, tensor: Tensor) -> Array:
@@ -174,10 +177,19 @@ def copied(tensor: Tensor) -> Tensor:
 
 def flat_numbers(tensor: Tensor, rows: tuple[int, ...] = ()) -> Array:
     """A tensor's numbers as float64, complex ones as pairs; shape rows + (size,). May share memory with it."""
-    if tensor.dtype not in (torch.float64, torch.complex128):
-        tensor = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
-    array: Any = tensor.numpy(force=True)
+    array: Any = _widest(tensor).numpy(force=True)
     return np.ascontiguousarray(array).reshape((*rows, tensor.numel() // math.prod(rows))).view(np.float64)
+
+
+def _widest(tensor: Tensor) -> Tensor:
+    if tensor.dtype in (torch.float64, torch.complex128):
+        return tensor
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+
+
+def comparable(tensor: Tensor) -> Tensor:
+    """The same numbers in a dtype that torch can compare: it cannot compare complex or float of 32 or 8 bits."""
+    return _widest(tensor) if tensor.dtype.itemsize == (4 if tensor.is_complex() else 1) else tensor
 
 
 def same(one: Tensor, other: Tensor) -> bool:

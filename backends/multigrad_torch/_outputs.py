@@ -13,6 +13,7 @@ from torch import Tensor
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, InvalidUse
+from multigrad_torch._dtypes import WIDE
 from multigrad_torch._leaves import flat_numbers
 from multigrad_torch._sparse import dense
 from multigrad_torch._tree import Tree
@@ -32,6 +33,7 @@ class Outputs:
         if not tensors:
             raise InvalidUse("no_output", f"the function returned {_describe(returned)}: no floating or complex tensor")
         self._signature: _Signature = _signature(paths, tensors)
+        self._wide = False
         leaves: list[Leaf] = []
         start = 0
         for path, tensor in zip(paths, tensors, strict=True):
@@ -39,6 +41,15 @@ class Outputs:
             leaves.append(Leaf(path, tuple(tensor.shape), dtype, start))
             start = leaves[-1].slice.stop
         self.leaves = tuple(leaves)
+
+    @property
+    def dtypes(self) -> set[torch.dtype]:
+        """Those that the outputs have."""
+        return set(self._signature[2])
+
+    def promote(self, on: bool) -> None:
+        """Expect float64 from now on where low precision was returned, or not; the leaves keep the user's dtypes."""
+        self._wide = on
 
     def attach(self, outputs: Sequence[Tensor]) -> None:
         """Note which leaves carry a graph, told by a call in which every checked input requires a gradient."""
@@ -52,9 +63,13 @@ class Outputs:
             Defect: they are not of the same number, shapes and dtypes as at the point.
         """
         paths, tensors = _numbers(returned)
+        expected = self._signature
+        if self._wide:
+            tensors = [tensor.to(WIDE.get(tensor.dtype, tensor.dtype)) for tensor in tensors]
+            expected = (*expected[:2], [WIDE.get(dtype, dtype) for dtype in expected[2]])
         signature = _signature(paths, tensors)
-        if signature != self._signature:
-            raise Defect(_other_shape(self._signature, signature))
+        if signature != expected:
+            raise Defect(_other_shape(expected, signature))
         return tensors
 
 

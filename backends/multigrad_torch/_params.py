@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from multigrad.backends import Array
 from multigrad.errors import InvalidUse
 from multigrad_torch._dual import dual
 from multigrad_torch._leaves import Slot
@@ -79,6 +81,10 @@ class Params:
         self._holders = [_holders(tensor, modules) for tensor in self._tensors]
         loose = {id(value) for value in known if isinstance(value, Tensor)}
         self.batchable = all(self._holders) and not any(id(tensor) in loose for tensor in self._tensors)
+
+    def here(self, x: Array) -> bool:
+        """Whether the user's tensors hold the values that they have at the point ``x``, shape (n,)."""
+        return all(np.array_equal(slot.numbers(slot.tensor), x[slot.slice], equal_nan=True) for slot in self.slots)
 
     @contextmanager
     def at(self, values: Sequence[Tensor]) -> Iterator[None]:

@@ -13,9 +13,11 @@ from multigrad._findings import Finding
 from multigrad.backends import Array, Options
 from multigrad.errors import InvalidUse
 from multigrad_torch import _captures, _params
+from multigrad_torch._dtypes import WIDE, nominal_dtype
 from multigrad_torch._leaves import Fixed, Slot, copied, sort_out
 from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._params import Params
+from multigrad_torch._promote import AsWritten, Promotion
 from multigrad_torch._state import State
 from multigrad_torch._tree import Tree
 
@@ -30,7 +32,9 @@ class Program:
         fixed: the inputs that are held fixed.
         state: the context that every call runs in.
         outputs: the pattern of what it returns; set by the first call.
+        promoted: whether it is evaluated in float64 instead of the precision that it is written for.
         findings: what was noticed; grows.
+        rewritten: fixed inputs that the first call has written to, by path, as it has left them.
     """
 
     outputs: Outputs
@@ -56,6 +60,20 @@ class Program:
         if not self.slots:
             raise InvalidUse("no_differentiable_input", _nothing_to_check(self.fixed))
         self.findings: list[Finding] = []
+        self.rewritten: dict[str, Any] = {}
+        self.promoted = False
+        self._nominal = nominal_dtype(slot.given for slot in self.slots)
+
+    def promote(self, on: bool) -> None:
+        """Evaluate it in float64, or as it is written."""
+        self.promoted = on
+        for slot in self.slots:
+            slot.dtype = WIDE.get(slot.given, slot.given) if on else slot.given
+        self.outputs.promote(on)
+
+    def evaluation(self) -> Promotion | AsWritten:
+        """The arithmetic of one evaluation and of the backward passes that belong to it."""
+        return Promotion(self._nominal) if self.promoted else AsWritten()
 
     def values(self, row: Array) -> list[Tensor]:
         """Fresh dense numbers for every slot: (n,) or (b, n)."""
@@ -71,13 +89,30 @@ class Program:
         given = iter(tensors)
         return [next(given) if isinstance(place, Slot) else place.copy() for place in self._places]
 
-    def call(self, leaves: Sequence[Any]) -> Any:
+    def as_left(self, leaves: Sequence[Any]) -> list[Any]:
+        """The same leaves, the fixed ones as the first call has left them."""
+        pairs = zip(self._places, leaves, strict=True)
+        return [self.rewritten.get(p.path, one) if isinstance(p, Fixed) else one for p, one in pairs]
+
+    def call(self, leaves: Sequence[Any], evaluation: Promotion | AsWritten | None = None) -> Any:
         """Call the user's function on leaves that ``arrange`` has made."""
-        return self._fn(*self._tree.build(iter(leaves)))
+        evaluation = evaluation or self.evaluation()
+        with evaluation.active():
+            for place, leaf in zip(self._places, leaves, strict=True):
+                if isinstance(place, Slot):
+                    evaluation.take(leaf, place.given)
+            return self._fn(*self._tree.build(iter(leaves)))
 
     def plain(self, row: Array) -> Array:
         """One call as the user would make it: (n,) -> (m,). The state must be open."""
         return pack(self.outputs.take(self.returned(row)))
+
+    def repeated(self, row: Array) -> Array:
+        """Such a call on what the first call has left of the fixed inputs. The state must be open."""
+        values, others = self.split(self.values(row))
+        with torch.enable_grad(), self.params.at(others):
+            handed = [_as_users(slot, v) for slot, v in zip(self.arguments, values, strict=True)]
+            return pack(self.outputs.take(self.call(self.as_left(self.arrange(handed)))))
 
     def returned(self, row: Array, thorough: bool = False) -> Any:
         """What a call as the user would make it returns. Notes the inputs that it changed; the state must be open.
@@ -93,10 +128,10 @@ class Program:
             returned = self.call(leaves)
         for place, leaf, version in zip(self._places, leaves, versions, strict=True):
             if thorough or _version(leaf) != version:
-                self._note_change(place, leaf, row)
+                self._note_change(place, leaf, row, thorough)
         return returned
 
-    def tracked(self, row: Array) -> tuple[list[Tensor], list[Tensor]]:
+    def tracked(self, row: Array, evaluation: Promotion | AsWritten | None = None) -> tuple[list[Tensor], list[Tensor]]:
         """A call in which every checked leaf requires a gradient: these leaves, and the outputs with their graph.
 
         The state must be open, ``params.tracked()`` too.
@@ -109,19 +144,25 @@ class Program:
             for slot, leaf in zip(self.arguments, leaves, strict=True)
         ]
         with torch.enable_grad():
-            outputs = self.outputs.take(self.call(self.arrange(handed)))
+            outputs = self.outputs.take(self.call(self.arrange(handed), evaluation))
         return [*leaves, *(slot.tensor for slot in self.params.slots)], outputs
 
-    def _note_change(self, place: Slot | Fixed, leaf: Any, row: Array) -> None:
+    def _note_change(self, place: Slot | Fixed, leaf: Any, row: Array, first: bool) -> None:
         if isinstance(place, Fixed):
-            path, changed = place.path, place.changed(leaf)
-        else:
-            path = place.leaf.path
-            changed = leaf.shape != place.tensor.shape or leaf.layout != place.tensor.layout
-            changed = changed or not np.array_equal(place.numbers(leaf), row[place.slice], equal_nan=True)
-        if changed:
-            evidence = "the function writes to this input in place: after the call it is not what was passed"
-            self.note(Finding("mutates_input", evidence, where=path, remedy="work on a clone of the input"))
+            if place.path not in self.rewritten and place.changed(leaf):
+                if first:
+                    self.rewritten[place.path] = leaf
+                else:
+                    self.note_written(place.path)
+            return
+        changed = leaf.shape != place.tensor.shape or leaf.layout != place.tensor.layout
+        if changed or not np.array_equal(place.numbers(leaf), row[place.slice], equal_nan=True):
+            self.note_written(place.leaf.path)
+
+    def note_written(self, path: str) -> None:
+        """Report an input that is not what it was before the call."""
+        evidence = "the function writes to this input in place: after the call it is not what was passed"
+        self.note(Finding("mutates_input", evidence, where=path, remedy="work on a clone of the input"))
 
     def note(self, finding: Finding) -> None:
         """Keep a finding, unless there is one of its kind at its place."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from multigrad._findings import Finding
@@ -27,13 +28,47 @@ def repeats(program: Program, x: Array) -> Array:
         touched = state.written or state.rebound
         second = program.plain(x)
     with state, program.params.tracked():
-        program.outputs.attach(program.tracked(x)[1])
+        tracked = program.tracked(x)[1]
+        program.outputs.attach(tracked)
     random = not _equal(first, second)
+    if not (random or touched or _equal(first, pack(tracked))):
+        _note_other_value(program, first, pack(tracked))
     if random and _equal(first, _from(program, x, state.random)):
         program.note(_random(first, second))
     if touched:
         _note_memory(program, x, drawn)
+    if program.rewritten:
+        _note_written(program, x, drawn)
     return np.stack([first, second])
+
+
+def _note_other_value(program: Program, plain: Array, tracked: Array) -> None:
+    """Look for another function, not for rounding: the cube root of the unit roundoff is allowed, of the largest entry."""
+    for leaf in program.outputs.leaves:
+        one, other = plain[leaf.slice], tracked[leaf.slice]
+        scale = np.max(np.abs(one), initial=0.0, where=np.isfinite(one))
+        eps = torch.finfo(getattr(torch, leaf.dtype)).eps
+        with np.errstate(invalid="ignore"):
+            agree = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= eps ** (1 / 3) * scale)
+        if not agree.all():
+            k = int(np.argmin(agree))
+            program.note(
+                Finding(
+                    "primal_mismatch",
+                    f"with inputs that require a gradient the value is {float(other[k])!r}, in a plain call "
+                    f"{float(one[k])!r} ({np.count_nonzero(~agree)} of {len(agree)} entries differ)",
+                    where=leaf.place(leaf.start + k),
+                    remedy="the forward must not depend on requires_grad or ctx.needs_input_grad; state that a call "
+                    "leaves in plain Python objects does this as well",
+                )
+            )
+
+
+def again(program: Program, x: Array, before: Array) -> Array:
+    """The values in float64 where those in low precision were ``before``, shape (2, m): twice the same if they were."""
+    with program.state:
+        value = program.plain(x)
+    return np.stack([value, value if _equal(*before) else value + (before[1] - before[0])])
 
 
 def _from(program: Program, x: Array, random: list[Tensor]) -> Array:
@@ -59,6 +94,19 @@ def _note_memory(program: Program, x: Array, drawn: list[Tensor]) -> None:
                 "it was put back after every call here",
             )
         )
+
+
+def _note_written(program: Program, x: Array, drawn: list[Tensor]) -> None:
+    """Report the fixed inputs that a call writes to, unless its value does not depend on what it has written.
+
+    Running statistics are no more than a record, whereas a scratch array that is read again makes every call another.
+    """
+    with program.state as state:
+        state.set_random(drawn)
+        after = program.repeated(x)
+    if not _equal(_from(program, x, drawn), after):
+        for path in program.rewritten:
+            program.note_written(path)
 
 
 def _random(first: Array, second: Array) -> Finding:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
+import torch
 from torch import Tensor
-from torch.autograd import Variable
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, Unsupported
 from multigrad_torch._cotangents import Cotangent, several
+from multigrad_torch._graph import Graph, engine
+from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
+from multigrad_torch._undefined import undefined_gradients
 from multigrad_torch._vmap import vmap
 
 _WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
 
+# Torch tells by itself where a loss depends on the free phase of eigenvectors.
+_ILL_DEFINED = ("it is ill-defined", "it ill-defined")
+
 _NO_REVERSE_MODE = ("no autograd formula was registered", "derivative for", "once_differentiable")
-
-
-@dataclass
-class _Graph:
-    """One forward call with its graph."""
-
-    outputs: list[Tensor]
-    inputs: list[Tensor]
-    used: bool = False
 
 
 class Reverse:
@@ -37,9 +34,10 @@ class Reverse:
     def __init__(self, program: Program, x: Array) -> None:
         self._program = program
         self._x = x
-        self._graph: _Graph | None = None
+        self._graph: Graph | None = None
         self._keeps = True
         self._compared = False
+        self._drawn: list[Tensor] | None = None  # where a backward that draws random numbers has left the generators
 
     @property
     def _attached(self) -> list[Leaf]:
@@ -55,18 +53,25 @@ class Reverse:
         return product
 
     def _one(self, u: Array) -> Array:
-        kept = self._graph is not None and self._graph.used
         try:
-            gradient = self._run(u)
+            gradient = self._run_on_any_graph(u)
         except RuntimeError as error:
-            self._graph = None
-            if not kept:
-                raise _explained(error) from error
-            gradient, self._keeps = self._run(u), False
+            raise _explained(error) from error
         if not self._compared:
             self._compared = True
             self._keeps = self._keeps and self._survives(u, gradient)
         return gradient
+
+    def _run_on_any_graph(self, u: Array) -> Array:
+        kept = self._graph is not None and self._graph.used
+        try:
+            return self._run(u)
+        except RuntimeError:
+            self._graph = None
+            if not kept:
+                raise
+        self._keeps = False
+        return self._run(u)
 
     def _survives(self, u: Array, gradient: Array) -> bool:
         """Whether a second backward on the same graph gives the same, or a second graph does no better."""
@@ -80,24 +85,38 @@ class Reverse:
         return not np.array_equal(self._run(u), gradient, equal_nan=True)
 
     def _run(self, u: Array) -> Array:
-        with self._program.state, self._program.params.tracked():
+        with self._program.state, self._point(), self._program.params.tracked():
             graph = self._graph = self._graph or self._forward()
             handed = self._hand(graph, u)
             try:
-                gradients = self._backward(graph, handed)
+                gradients = self._drawing(graph, handed)
             except RuntimeError as error:
                 # An expanded tensor refuses to be written to; another layout shows that this is what was tried.
                 if "single memory location" not in str(error):
                     raise
                 handed = self._hand(graph, u, expand=False)
-                gradients = self._backward(graph, handed)
+                gradients = self._drawing(graph, handed)
             self._note_written(handed)
             return self._read(gradients)
 
-    def _backward(self, graph: _Graph, handed: Sequence[Cotangent]) -> Sequence[Tensor | None]:
+    def _drawing(self, graph: Graph, handed: Sequence[Cotangent]) -> Sequence[Tensor | None]:
+        """Run the backward; one that draws random numbers gets new ones every time, as it does at the user's."""
+        state = self._program.state
+        if self._compared and self._drawn is None:
+            return self._backward(graph, handed)
+        if self._drawn:
+            state.set_random(self._drawn)
+        before = state.get_random()
+        gradients = self._backward(graph, handed)
+        after = state.get_random()
+        if not all(map(torch.equal, before, after)):
+            self._drawn = after
+        return gradients
+
+    def _backward(self, graph: Graph, handed: Sequence[Cotangent]) -> Sequence[Tensor | None]:
         cotangents = [one.tensor for one in handed]
         try:
-            return _engine(graph, cotangents)
+            return engine(graph, cotangents)
         except RuntimeError as error:
             # Reentrant checkpoints refuse to be told whose gradient is wanted.
             if "incompatible with .grad()" not in str(error) or not all(leaf.is_leaf for leaf in graph.inputs):
@@ -105,13 +124,13 @@ class Reverse:
         return _accumulated(graph, cotangents, self._program.state.tensors)
 
     def _several(self, U: Array) -> Array:
-        with self._program.state, self._program.params.tracked():
+        with self._program.state, self._point(), self._program.params.tracked():
             graph = self._graph = self._graph or self._forward()
             rows = [several(l, o, U) for l, o in zip(self._attached, graph.outputs, strict=True)]
             reached: list[bool] = []
 
             def backward(*cotangents: Tensor) -> tuple[Tensor, ...]:
-                gradients = _engine(graph, cotangents)
+                gradients = engine(graph, cotangents)
                 reached[:] = [gradient is not None for gradient in gradients]
                 return tuple(gradient for gradient in gradients if gradient is not None)
 
@@ -122,14 +141,41 @@ class Reverse:
                 raise
             return self._read([next(found) if some else None for some in reached], (len(U),))
 
-    def _forward(self) -> _Graph:
-        leaves, outputs = self._program.tracked(self._x)
-        pairs = zip(outputs, self._program.outputs.leaves, strict=True)
-        return _Graph([output for output, leaf in pairs if leaf.attached], leaves)
+    def _point(self) -> AbstractContextManager[None]:
+        """The params have the values of the point, where these are not the user's own."""
+        params = self._program.params
+        return (
+            nullcontext() if params.here(self._x) else params.at(self._program.split(self._program.values(self._x))[1])
+        )
 
-    def _hand(self, graph: _Graph, u: Array, expand: bool = True) -> list[Cotangent]:
+    def sample(self, u: Array) -> tuple[Array, Array]:
+        """The value (m,) and the product with u (m,), shape (n,), by one call and one backward."""
+        with self._program.state, self._point(), self._program.params.tracked():
+            graph, outputs = self._called()
+            gradients = self._backward(graph, self._hand(graph, u)) if graph.outputs else [None] * len(graph.inputs)
+            return pack(outputs), self._read(gradients)
+
+    def _forward(self) -> Graph:
+        return self._called()[0]
+
+    def _called(self) -> tuple[Graph, list[Tensor]]:
+        evaluation = self._program.evaluation()
+        leaves, outputs = self._program.tracked(self._x, evaluation)
+        pairs = zip(outputs, self._program.outputs.leaves, strict=True)
+        return Graph([output for output, leaf in pairs if leaf.attached], leaves, evaluation), outputs
+
+    def _hand(self, graph: Graph, u: Array, expand: bool = True) -> list[Cotangent]:
         pairs = zip(self._attached, graph.outputs, strict=True)
         return [Cotangent(leaf, output, u, expand) for leaf, output in pairs]
+
+    def try_undefined(self, u: Array) -> None:
+        """Note what goes wrong where cotangents are undefined; ``u`` (m,) is one that may be used."""
+        with self._program.state, self._point(), self._program.params.tracked():
+            for finding in undefined_gradients(self._forward, self._hand_strided, u):
+                self._program.note(finding)
+
+    def _hand_strided(self, graph: Graph, u: Array) -> list[Cotangent]:
+        return self._hand(graph, u, expand=False)
 
     def _note_written(self, handed: Sequence[Cotangent]) -> None:
         for cotangent in handed:
@@ -143,31 +189,24 @@ class Reverse:
         return np.concatenate([s.gradient(g, rows) for s, g in zip(slots, gradients, strict=True)], axis=-1)
 
 
-def _engine(graph: _Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-    """Like ``torch.autograd.grad``, without what that does in Python."""
-    graph.used = True
-    found: tuple[Tensor | None, ...] = Variable._execution_engine.run_backward(
-        tuple(graph.outputs), tuple(cotangents), True, False, tuple(graph.inputs), True, accumulate_grad=False
-    )
-    return found
-
-
-def _accumulated(graph: _Graph, cotangents: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor | None]:
+def _accumulated(graph: Graph, cotangents: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor | None]:
     """What ``.backward()`` leaves in ``.grad``, which is put back for the inputs and for others that it may reach."""
-    kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
-    for leaf, _ in kept:
-        leaf.grad = None
-    try:
-        Variable._execution_engine.run_backward(
-            tuple(graph.outputs), tuple(cotangents), True, False, (), True, accumulate_grad=True
-        )
-        return [leaf.grad for leaf in graph.inputs]
-    finally:
-        for leaf, gradient in kept:
-            leaf.grad = gradient
+    with graph.evaluation.active():
+        kept = [(leaf, leaf.grad) for leaf in (*graph.inputs, *others) if leaf.is_leaf]
+        for leaf, _ in kept:
+            leaf.grad = None
+        try:
+            graph.evaluation.accumulate(graph.outputs, cotangents)
+            return [leaf.grad for leaf in graph.inputs]
+        finally:
+            for leaf, gradient in kept:
+                leaf.grad = gradient
 
 
 def _explained(error: RuntimeError) -> Exception:
+    if any(text in str(error) for text in _ILL_DEFINED):
+        remedy = "make the value independent of what is free: the phase or the basis of the vectors"
+        return Defect(Finding("ill_defined", str(error).strip().splitlines()[0], where="reverse", remedy=remedy))
     if any(text in str(error) for text in _NO_REVERSE_MODE):
         return Unsupported(f"no reverse mode: {str(error).strip().splitlines()[0]}")
     match = _WRONG_SHAPE.search(str(error))

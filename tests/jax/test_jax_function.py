@@ -67,9 +67,9 @@ def test_paths_shapes_and_fixed_leaves():
 
 def test_inputs_reach_the_plain_call_as_the_types_they_were():
     seen = []
-    f = flat(lambda *a: seen.append([type(v) for v in a]) or sum(jnp.sum(v) for v in a), 1.0, np.ones(2), np.float32(1))
+    f = flat(lambda *a: seen.append([type(v) for v in a]) or sum(jnp.sum(v) for v in a), 1.0, np.ones(2), np.float64(1))
     f(f.x[None])
-    assert seen[0] == seen[1] == seen[-1] == [float, np.ndarray, np.float32]
+    assert seen[0] == seen[1] == seen[-1] == [float, np.ndarray, np.float64]
 
 
 @pytest.mark.parametrize("inputs", [(3,), (np.arange(2), True), (), ({"a": None},), (jax.random.key(0),)])
@@ -121,15 +121,15 @@ def test_the_mode_is_restored_after_exceptions(mode):
     assert jax.config.jax_enable_x64 is mode and jnp.ones(1).dtype == (jnp.float64 if mode else jnp.float32)
 
 
-@pytest.mark.parametrize(("dtype", "eps"), [("float32", 2.0**-23), ("bfloat16", 2.0**-7), ("float16", 2.0**-10)])
-def test_low_precision_is_evaluated_as_it_is(mode, dtype, eps):
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_low_precision_is_shown_to_the_users_code_alone(mode, dtype):
     x = jnp.asarray([1.5, 2.0], dtype)
     dtypes = set()
     f = flat(lambda x: dtypes.add(str(x.dtype)) or x * x, x)
     np.testing.assert_array_equal(f.vjp(np.eye(2)), [[3.0, 0.0], [0.0, 4.0]])
     np.testing.assert_array_equal(f.jvp(np.eye(2)), [[3.0, 0.0], [0.0, 4.0]])
     np.testing.assert_array_equal(f(np.array([[1.0, 0.5]] * 3000)), [[1.0, 0.25]] * 3000)
-    assert (f.inputs[0].dtype, f.outputs[0].dtype, f.eps, dtypes) == (dtype, dtype, eps, {dtype})
+    assert (f.inputs[0].dtype, f.outputs[0].dtype, f.eps, dtypes) == (dtype, dtype, 2.0**-52, {dtype})
 
 
 def test_low_precision_alone_is_evaluated_in_the_users_own_mode(mode):
@@ -143,7 +143,7 @@ def test_a_number_beside_low_precision():
     np.testing.assert_array_equal(f.vjp(np.eye(3)), [[2.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
     np.testing.assert_array_equal(f.jvp(np.ones((3000, 2)))[-1], [2.0, 2.0, 0.0])
     np.testing.assert_array_equal(f.vjp(np.ones((3000, 3)))[-1], [2.0, 2.0])
-    assert not f.findings
+    assert [finding.kind for finding in f.findings] == ["promotion"]
 
 
 def test_one_row_is_an_eager_call():

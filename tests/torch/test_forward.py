@@ -84,6 +84,20 @@ def test_custom_operators_that_lose_tangents(double, rows):
         f.vjp(np.ones((1, 2)))
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_custom_operators_inside_a_torch_function(double, rows):
+    """Torch functions in Python run with all function modes off, so that nothing is seen of what they call."""
+
+    def composite(x):
+        if torch.overrides.has_torch_function_unary(x):
+            return torch.overrides.handle_torch_function(composite, (x,), x)
+        return double(x)
+
+    f = flatten(composite, real(2))
+    with pytest.raises(Unsupported, match="multigrad_tests.double"):
+        f.jvp(np.ones((rows, 2)))
+
+
 def test_custom_operators_that_no_tangent_reaches_or_that_a_function_wraps(double):
     class Wrapped(Square):
         @staticmethod

@@ -5,6 +5,8 @@ import pytest
 import torch
 from torch import nn
 
+from multigrad import check_grad
+
 from .flattening import flatten, real
 
 
@@ -187,3 +189,37 @@ def test_grad_and_numeric_state_are_untouched():
     assert module.bias.grad is None
     assert state == (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
     assert len(torch.nn.modules.module._global_forward_pre_hooks) == hooks
+
+
+def test_fixed_inputs_that_are_a_record_may_be_written_to():
+    """Running statistics, which the value in training does not depend on."""
+    x, mean, var = real(4, 2), real(2), torch.ones(2, dtype=torch.float64)
+    before = mean.clone()
+
+    def fn(x, mean, var):
+        return nn.functional.batch_norm(x, mean, var, training=True)
+
+    report = check_grad(fn, (x.requires_grad_(), mean, var))
+    assert report.verdict == "ok"
+    assert "mutates_input" not in {finding.kind for finding in report.findings}
+    assert torch.equal(mean, before)
+
+
+@pytest.mark.parametrize("returned", [lambda x, mean: x * mean, lambda x, mean: (x, mean * 2)])
+def test_fixed_inputs_that_are_written_to_and_read(returned):
+    def fn(x, mean):
+        mean.add_(1)
+        return returned(x, mean)
+
+    f = flatten(fn, real(2).requires_grad_(), real(2, seed=1))
+    assert [(o.kind, o.where) for o in f.findings] == [("mutates_input", "inputs[1]")]
+
+
+def test_fixed_inputs_written_to_at_a_perturbed_point_only():
+    def fn(x, mean):
+        return x * (mean.add_(1) if x[0] < 0 else 1)
+
+    f = flatten(fn, torch.ones(2, dtype=torch.float64, requires_grad=True), real(2, seed=1))
+    assert f.findings == []
+    f(np.array([[-1.0, 1.0]]))
+    assert [(o.kind, o.where) for o in f.findings] == [("mutates_input", "inputs[1]")]

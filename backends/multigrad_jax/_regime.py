@@ -1,0 +1,78 @@
+"""In which arithmetic the function is evaluated: float64 wherever that is the same function, else as it is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from multigrad import _precision
+from multigrad._batches import Batched
+from multigrad._findings import Finding
+from multigrad._precision import DOUBLE, Sample
+from multigrad.backends import Array
+from multigrad_jax._evaluation import Evaluation
+from multigrad_jax._promote import promote
+from multigrad_jax._rows import Rows
+from multigrad_jax._trees import epsilon
+
+
+def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Finding, ...]]:
+    """Decide it at the point.
+
+    Args:
+        written: the evaluation as the user's own call does it.
+        seed: of the points and combinations that are tried.
+
+    Returns:
+        The evaluation to use, the unit roundoff of its arithmetic, and what was seen.
+    """
+    original, arguments = written, written.arguments
+    promotion = promote(written.function, arguments.own(arguments.x), written.x64)
+    leaves = {leaf.dtype for leaf in (*arguments.leaves, *written.results.leaves)}
+    low = sorted({dtype for dtype in leaves | set(promotion.low) if epsilon(dtype) > DOUBLE})
+    if not low:
+        return written, DOUBLE, ()
+    eps = max(promotion.eps, *map(epsilon, low))
+    written, wide = replace(written, function=promotion.written), written.widened(promotion.double)
+    m = sum(leaf.size for leaf in written.results.leaves)
+    u = _precision.cotangent(m, seed)
+    points, as_written = _precision.sampled(
+        lambda point: _sample(written.at(point), u),
+        [arguments.x, *(_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed))],
+    )
+    try:
+        doubled = [_sample(wide.at(point), u, with_gradient=as_written[0].gradient is not None) for point in points]
+    except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
+        return original, eps, (_precision.as_written(low, eps, f"in float64 it raises {_named(error)}"),)
+    seen = _precision.examine(as_written, doubled, eps, arguments.leaves, written.results.leaves)
+    if seen.fault:
+        return original, eps, (_precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
+    if seen.identical and all(epsilon(dtype) <= DOUBLE for dtype in leaves):
+        return original, DOUBLE, ()
+    noise = _precision.foreign_noise(Batched(Rows(wide), m), arguments.x, seed)
+    how = f" by JAX's 64-bit mode alone, since {promotion.why}" if promotion.why else ""
+    note = _precision.in_double(low, how, noise, "look for astype, dtype= and host callbacks")
+    return wide, _precision.residual_eps(noise), (*seen.findings, note)
+
+
+def _sample(evaluation: Evaluation, u: Array, with_gradient: bool | None = None) -> Sample:
+    """One sample; its gradient is wanted, or not wanted, or, for None, taken if there is one."""
+    with evaluation.mode():
+        value = evaluation.plain(evaluation.arguments.x)
+        if with_gradient is False:
+            return Sample(value, None)
+        try:
+            return Sample(value, evaluation.autodiff(value, []).vjp(u[None])[0])
+        except Exception:
+            if with_gradient:
+                raise
+            return Sample(value, None)  # the core meets the exception again, and reports it
+
+
+def _rounded(written: Evaluation, row: Array) -> Array:
+    """The nearest point that the user's dtypes can hold."""
+    return written.arguments.at(row).x
+
+
+def _named(error: Exception) -> str:
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}"

@@ -1,0 +1,55 @@
+"""The second opinion on a user's ``jac``: JAX's derivative of the same code, exact to rounding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multigrad._findings import Finding
+from multigrad.backends import Array
+from multigrad.errors import Unsupported
+
+if TYPE_CHECKING:
+    from multigrad_numpy._function import NumpyFunction
+
+# Two derivatives by arithmetic alone: what rounding leaves between them.
+_EXACT = 1e-9
+
+
+def second_opinion(function: NumpyFunction, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
+    """Say which side of a mismatch the derivative of a trace agrees with, and how far off the user's is.
+
+    Args:
+        function: the flat function.
+        analytical: the user's Jacobian, shape (m, n).
+        numeric: the numerical one, likewise.
+        wrong: the entries on which they disagree, likewise.
+
+    Returns:
+        One note; none where the function can't be traced.
+    """
+    try:
+        exact = function.trace.matrix
+    except Unsupported:
+        return []
+    with np.errstate(all="ignore"):
+        off = np.abs(analytical - exact) / np.maximum(np.abs(exact), np.abs(analytical))
+    i, j = np.unravel_index(np.argmax(np.where(wrong, np.nan_to_num(off, nan=np.inf), -1.0)), off.shape)
+    where = f"{_place(function.outputs, i)} by {_place(function.inputs, j)}"
+    seen = f"traced by JAX, fn has the derivative {exact[i, j]:.17g} there"
+    if abs(analytical[i, j] - exact[i, j]) <= _EXACT * abs(exact[i, j]):
+        return [Finding("diagnosis", f"{seen}: it agrees with jac, not with the numerical {numeric[i, j]:.6g}", where)]
+    return [
+        Finding(
+            "diagnosis",
+            f"{seen}: it agrees with the numerical side; jac's {analytical[i, j]:.17g} is off by "
+            f"{abs(analytical[i, j] - exact[i, j]):.3g}, relative error {off[i, j]:.3g}",
+            where,
+        )
+    ]
+
+
+def _place(leaves: Any, k: Any) -> str:
+    leaf = next(leaf for leaf in leaves if leaf.start <= k < leaf.start + leaf.size)
+    return str(leaf.place(int(k)))

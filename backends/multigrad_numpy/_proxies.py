@@ -1,0 +1,155 @@
+"""What stands in for NumPy, SciPy and ``math`` in the copy of a user's function.
+
+NumPy's protocols cannot dispatch ``np.zeros(3)``, ``np.array([x[0], 1.0])`` or ``math.sin(x)``; a proxy can. Nothing
+of NumPy itself is changed: only code that was copied by ``_rebind`` sees the proxies.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from functools import cache, update_wrapper
+from typing import Any
+
+import numpy as np
+
+from multigrad_numpy._creation import any_duck
+from multigrad_numpy._duck import DuckArray
+
+PROXIED = frozenset({"numpy", "scipy", "math", "cmath"})
+_BUILTINS = (types.BuiltinFunctionType, types.FunctionType, np.ufunc, type(np.sum))
+_DISTRIBUTIONS = {
+    "scipy.stats._distn_infrastructure.rv_generic",
+    "scipy.stats._distn_infrastructure.rv_frozen",
+    "scipy.stats._multivariate.multi_rv_generic",
+    "scipy.stats._multivariate.multi_rv_frozen",
+}
+_UFUNC_METHODS = frozenset({"accumulate", "at", "outer", "reduce", "reduceat"})
+
+
+def root_of(thing: Any) -> str:
+    """The top-level package that ``thing`` says it comes from."""
+    module = getattr(thing, "__module__", None)
+    if module is None and isinstance(thing, np.ufunc):
+        return "numpy"
+    return str(module or "").partition(".")[0].lstrip("_")
+
+
+class FunctionProxy:
+    """A function of NumPy, SciPy or ``math`` that also takes duck arrays, deep inside lists too, and returns them."""
+
+    def __init__(self, kind: type[DuckArray], function: Callable[..., Any]) -> None:
+        self._kind = kind
+        self._function: Any = _public(function)
+        function = self._function
+        self._is_ufunc = isinstance(function, np.ufunc)
+        if not self._is_ufunc:
+            update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function in self._kind.calls_back:
+            from multigrad_numpy._rebind import own_code
+
+            return own_code(self._kind, self._function)(*args, **kwargs)
+        if self._is_ufunc:
+            if len(args) > self._function.nin:
+                args, kwargs["out"] = args[: self._function.nin], args[self._function.nin :]
+            for arg in args:
+                if type(arg) is self._kind:
+                    return arg.__array_ufunc__(self._function, "__call__", *args, **kwargs)
+        if any_duck((args, kwargs)):
+            return self._kind.call(self._function, args, kwargs)
+        return self._kind.lift(self._function(*args, **kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._function, name)
+        return _UfuncMethod(self._kind, self._function, name) if name in _UFUNC_METHODS else value
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+
+def _public(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's public function for the C function behind it, which NumPy's own code calls."""
+    public = getattr(np, getattr(function, "__name__", ""), None)
+    return public if getattr(public, "_implementation", None) is function else function  # type: ignore[return-value]
+
+
+class _UfuncMethod:
+    """``np.add.reduce`` and its kin."""
+
+    def __init__(self, kind: type[DuckArray], ufunc: Any, method: str) -> None:
+        self._kind, self._ufunc, self._method = kind, ufunc, method
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._kind.plain(np.zeros(0)).__array_ufunc__(self._ufunc, self._method, *args, **kwargs)
+
+
+class InstanceProxy:
+    """A random generator or a distribution: an object of NumPy or SciPy whose methods are proxied."""
+
+    def __init__(self, kind: type[DuckArray], instance: Any) -> None:
+        self._kind, self._instance = kind, instance
+
+    __class__ = property(lambda self: type(self._instance))
+
+    def __getattr__(self, name: str) -> Any:
+        return proxy(self._kind, getattr(self._instance, name))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return proxy(self._kind, self._kind.lift(self._instance(*args, **kwargs)))
+
+
+class ModuleProxy(types.ModuleType):
+    """A module whose attributes are passed through ``rebind`` when they are first asked for."""
+
+    def __init__(self, module: types.ModuleType, rebind: Callable[[Any], Any]) -> None:
+        super().__init__(module.__name__)
+        self.__dict__.update(__doc__=module.__doc__, _module=module, _rebind=rebind)
+
+    def __getattr__(self, name: str) -> Any:
+        value = self.__dict__["_rebind"](getattr(self.__dict__["_module"], name))
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(self.__dict__["_module"])
+
+
+@cache
+def _module(kind: Any, module: types.ModuleType) -> ModuleProxy:
+    return ModuleProxy(module, lambda value: proxy(kind, value))
+
+
+@cache
+def _function(kind: Any, function: Callable[..., Any]) -> FunctionProxy:
+    return FunctionProxy(kind, function)
+
+
+def _is_instance_to_proxy(thing: Any) -> bool:
+    names = {f"{c.__module__}.{c.__name__}" for c in type(thing).__mro__}
+    return isinstance(thing, (np.random.Generator, np.random.RandomState)) or bool(names & _DISTRIBUTIONS)
+
+
+def proxy(kind: Any, thing: Any) -> Any:
+    """The stand-in for something of NumPy, SciPy or ``math``; what needs none is returned as it is."""
+    if isinstance(thing, types.ModuleType):
+        return _module(kind, thing) if thing.__name__.partition(".")[0] in PROXIED else thing
+    if isinstance(thing, types.MethodType) and (root_of(type(thing.__self__)) in PROXIED):
+        return _function(kind, thing)
+    if isinstance(thing, _BUILTINS) and (root_of(thing) in PROXIED or isinstance(thing, np.ufunc) or _is_bound(thing)):
+        return _function(kind, thing)
+    if thing is np.vectorize:
+        from multigrad_numpy._vectorize import Vectorize
+
+        return lambda *args, **kwargs: Vectorize(kind, *args, **kwargs)
+    if thing is np.ndenumerate:
+        return lambda array: ((index, array[index]) for index in np.ndindex(*np.shape(array)))
+    if root_of(type(thing)) in PROXIED and _is_instance_to_proxy(thing):
+        return InstanceProxy(kind, thing)
+    return thing
+
+
+def _is_bound(thing: Any) -> bool:
+    """Whether a builtin is a method of an object of NumPy, like ``np.random.normal``."""
+    return root_of(type(getattr(thing, "__self__", None))) in PROXIED

@@ -1,0 +1,64 @@
+"""Many rows through a NumPy function at once, by the batched array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from multigrad._tree import walk
+from multigrad.backends import Array, Leaf
+from multigrad.errors import Unsupported
+from multigrad_numpy import _batch_products, _batch_rules  # noqa: F401 - they enter the rules
+from multigrad_numpy._arguments import Arguments
+from multigrad_numpy._batched import BatchArray
+from multigrad_numpy._creation import any_duck
+from multigrad_numpy._memory import Memory
+from multigrad_numpy._rebind import rebind
+from multigrad_numpy._results import Results
+
+
+def evaluate_rows(fn: Callable[..., Any], arguments: Arguments, results: Results, X: Array) -> Array:
+    """Evaluate ``fn`` at the rows of X: (b, n) -> (b, m).
+
+    Raises:
+        Unsupported: the rows want to go different ways, or something has no batched form.
+    """
+    try:
+        return _evaluate(fn, arguments, results, X, copy=False)
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+    return _evaluate(fn, arguments, results, X, copy=True)  # fn works in place in its input
+
+
+def _evaluate(fn: Callable[..., Any], arguments: Arguments, results: Results, X: Array, copy: bool) -> Array:
+    rows = X.copy() if copy else X.view()
+    rows.flags.writeable = copy
+    boxed = arguments.replace(lambda value, leaf: _box(value, leaf, rows))
+    named = dict(walk(rebind(fn, BatchArray)(*boxed), "output"))
+    if named.keys() != results.paths:
+        raise Unsupported("the batched function returns other parts")
+    return np.concatenate([_reals(named[leaf.path], leaf, len(X)) for leaf in results.leaves], axis=1)
+
+
+def _box(value: Any, leaf: Leaf | None, rows: Array) -> Any:
+    is_array = isinstance(value, np.ndarray)
+    if leaf is None:
+        return BatchArray.plain(value.copy()) if is_array and value.dtype.kind in "biufc" else value
+    entries: Any = rows[:, leaf.slice]
+    if leaf.complex:
+        entries = np.ascontiguousarray(entries).view(np.complex128)
+    entries = entries.reshape(len(rows), *leaf.shape)
+    return BatchArray(Memory(entries, live=True), scalar=not is_array)
+
+
+def _reals(value: Any, leaf: Leaf, rows: int) -> Array:
+    """One output, the rows in front, as reals: (b, places). Always a copy."""
+    array = BatchArray.asarray(value) if any_duck(value) else BatchArray.plain(np.array(value))
+    if array.shape != leaf.shape or array.dtype.kind == "c" and not leaf.complex:
+        raise Unsupported(f"{leaf.path} of the batched function has shape {array.shape}, expected {leaf.shape}")
+    data = array.value if array._memory.live else np.broadcast_to(array.ghost, (rows, *leaf.shape))
+    wide = np.array(data, np.complex128 if leaf.complex else np.float64, order="C")
+    return wide.reshape(rows, -1).view(np.float64)

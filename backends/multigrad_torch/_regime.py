@@ -1,0 +1,121 @@
+"""In which arithmetic the function is evaluated: float64 wherever that is the same function, else as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import torch
+
+from multigrad import _precision
+from multigrad._batches import Batched
+from multigrad._precision import DOUBLE, Sample
+from multigrad.backends import Array
+from multigrad_torch._audit import Audit
+from multigrad_torch._batch import Batch
+from multigrad_torch._dtypes import roundoff
+from multigrad_torch._program import Program
+from multigrad_torch._reverse import Reverse
+
+
+def settle(program: Program, x: Array, seed: int) -> float:
+    """Decide it at the point ``x``, shape (n,), leave the program so, and note what was decided and seen.
+
+    Returns:
+        The unit roundoff of that arithmetic.
+    """
+    m = sum(leaf.size for leaf in program.outputs.leaves)
+    u = _precision.cotangent(m, seed)
+    low, here = _audited(program, x, u)
+    if not low:
+        return DOUBLE
+    eps, names = roundoff(low), sorted(map(_name, low))
+    points, as_written = _precision.sampled(
+        lambda point: here if point is x and here else _sample(program, point, u),
+        [x, *(_rounded(program, point) for point in _precision.neighbours(x, eps, seed))],
+    )
+    with_gradient = all(sample.gradient is not None for sample in as_written)
+    program.promote(True)
+    try:
+        doubled = [_sample(program, point, u, with_gradient) for point in points]
+    except Exception as error:  # of any type: it is the user's code that meets float64
+        return _give_up(program, eps, names, f"in float64 it raises {type(error).__name__}: {_first_line(error)}")
+    inputs = [slot.leaf for slot in program.slots]
+    seen = _precision.examine(as_written, doubled, eps, inputs, program.outputs.leaves)
+    if seen.fault:
+        return _give_up(program, eps, names, f"its values in float64 are other ones: {seen.fault}")
+    if seen.identical and all(slot.dtype is slot.given for slot in program.slots):
+        program.promote(False)
+        return DOUBLE
+    for finding in seen.findings:
+        program.note(finding)
+    return _residual(program, x, seed, m, names)
+
+
+def _audited(program: Program, x: Array, u: Array) -> tuple[set[torch.dtype], Sample | None]:
+    """The low-precision dtypes that the user's own run and its backward compute in, and what these gave."""
+    sample = None
+    with Audit() as audit, suppress(Exception):  # some code does not run under a dispatch mode
+        sample = _sample(program, x, u)
+    dtypes = {slot.given for slot in program.slots} | program.outputs.dtypes
+    if sample:
+        dtypes |= {dtype for _, dtype in audit.operations}
+    return {dtype for dtype in dtypes if roundoff([dtype]) > DOUBLE}, sample
+
+
+def _sample(program: Program, row: Array, u: Array, with_gradient: bool | None = None) -> Sample:
+    """One sample; its gradient is wanted, or not wanted, or, for None, taken if there is one."""
+    if with_gradient is not False:
+        try:
+            return Sample(*Reverse(program, row).sample(u))
+        except Exception:
+            if with_gradient:
+                raise
+    # The core meets what the gradient raises again, and reports it.
+    return Sample(_value(program, row), None)
+
+
+def _value(program: Program, row: Array) -> Array:
+    with program.state:
+        return program.plain(row)
+
+
+def _rounded(program: Program, row: Array) -> Array:
+    """The nearest point that the user's dtypes can hold."""
+    return np.concatenate([slot.numbers(part) for slot, part in zip(program.slots, program.values(row), strict=True)])
+
+
+def _give_up(program: Program, eps: float, names: Sequence[str], why: str) -> float:
+    program.promote(False)
+    program.note(_precision.as_written(names, eps, why))
+    return eps
+
+
+def _residual(program: Program, x: Array, seed: int, m: int, names: Sequence[str]) -> float:
+    """The roundoff that is left in float64, to judge by the noise of the values."""
+    batch = Batch(program)
+
+    def call(X: Array) -> Array:
+        return batch(X) if len(X) > 1 else _value(program, X[0])[None]
+
+    noise = _precision.foreign_noise(Batched(call, m), x, seed)
+    remedy = f"low-precision operations left: {_left(program, x)}" if noise else ""
+    program.note(_precision.in_double(names, "", noise, remedy))
+    return _precision.residual_eps(noise)
+
+
+def _left(program: Program, x: Array) -> str:
+    with Audit() as audit:
+        _value(program, x)
+    named = [f"{name} ({_name(dtype)})" for name, dtype in audit.operations]
+    return ", ".join(named) or "none that torch can see (NumPy, or a kernel of your own?)"
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _first_line(error: Any) -> str:
+    return str(error).strip().partition("\n")[0]

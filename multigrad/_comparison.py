@@ -1,0 +1,191 @@
+"""One comparison, from the functions to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from multigrad import _blame
+from multigrad._agreement import compare_values, spans
+from multigrad._call import Call, match
+from multigrad._consistency_report import ConsistencyReport, Discrepancy
+from multigrad._conventions import LEGAL, Convention
+from multigrad._discrepancies import by_derivative, by_value
+from multigrad._evidence import Evidence
+from multigrad._findings import Finding
+from multigrad._naming import accumulation, name_values, set_phases
+from multigrad._outcome import Outcome, Weighed, report
+from multigrad._second_sides import second_order
+from multigrad._sides import Side
+from multigrad._verdict import Codes, Status
+from multigrad.errors import InvalidUse
+
+
+def compare(call: Call) -> ConsistencyReport:
+    """Compare the functions of a call.
+
+    Raises:
+        InvalidUse: nothing to differentiate, or inputs that differ.
+        Exception: whatever a function raises at the inputs, with a note that names the backend.
+    """
+    return _Comparison(call).run()
+
+
+class _Comparison:
+    """One comparison in progress."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.findings: list[Finding] = []
+        self.conventions: list[Convention] = []
+        self.worst: list[Discrepancy] = []
+        self.moved: list[str] = []
+        self.excused: list[str] = []
+
+    def run(self) -> ConsistencyReport:
+        with np.errstate(all="ignore"):
+            self.evidence = self._make_sides()
+            self._match()
+            self.evidence.compare_values()
+            self.evidence.group(self.moved)
+            self._look_for_layouts()
+            self.evidence.differentiate()
+            self.conventions += self.evidence.compare_derivatives()
+            self._name_values()
+            first = self._weigh(self.evidence, self.excused)
+            self._compare_low_precision()
+            return report(self._outcome(first, *self._second_order(first)))
+
+    def _make_sides(self) -> Evidence:
+        made: dict[str, Side] = {}
+        failed: dict[str, Exception] = {}
+        for name in self.call.functions:
+            try:
+                made[name] = self.call.side(name)
+            except InvalidUse:
+                raise
+            except Exception as error:  # noqa: BLE001, of any type: the user's code; shapes may fit in another layout
+                failed[name] = error
+        lead = self.call.reference or next(iter(made or failed))
+        if lead in failed:
+            raise failed[lead]
+        for name, reason in failed.items():
+            found = self.call.in_another_layout(name, made[lead])
+            if found is None:
+                raise reason
+            made[name] = self._move(name, *found)
+        return Evidence(self.call, {name: made[name] for name in self.call.functions}, made[lead])
+
+    def _move(self, name: str, side: Side, finding: Finding) -> Side:
+        self.moved.append(name)
+        self.findings.append(finding)
+        return side
+
+    def _match(self) -> None:
+        evidence = self.evidence
+        self.unmatched = match(evidence.sides, evidence.lead)
+        if not evidence.lead.inputs:
+            raise InvalidUse(
+                "different_inputs",
+                "no input holds the same numbers in all backends: " + "; ".join(f.evidence for f in self.unmatched),
+            )
+        for side in evidence.others(evidence.lead):
+            status = compare_values(side, evidence.lead, evidence.rtol)
+            self.conventions += set_phases(side, evidence.lead, status)
+
+    def _look_for_layouts(self) -> None:
+        """Try other orders of axes for the sides that are not like the target."""
+        evidence, target = self.evidence, self.evidence.target
+        for side in [s for s in evidence.others(target) if not evidence.alike(s.name, target.name)]:
+            entries = by_value(evidence.sides, side, target, evidence.values[side.name, target.name])
+            found = self.call.in_another_layout(side.name, target)
+            if found is not None:
+                self.worst += entries
+                evidence.sides[side.name] = self._move(side.name, *found)
+        if self.moved:
+            self.unmatched = match(evidence.sides, evidence.lead)
+            evidence.compare_values()
+
+    def _name_values(self) -> None:
+        """Name the differences in value; those that are legal or accepted are excused."""
+        evidence, target = self.evidence, self.evidence.target
+        for side in evidence.others(target):
+            status = evidence.values[side.name, target.name]
+            if evidence.alike(side.name, target.name):
+                continue
+            conventions, slips = name_values(side, target, status)
+            self.findings += slips
+            self.worst += by_value(evidence.sides, side, target, status)
+            if {side.name, target.name} & set(evidence.refuted):
+                continue
+            self.conventions += conventions
+            if len(conventions) == _leaves(side, status) and all(self._accepts(c) for c in conventions):
+                self.excused.append(side.name)
+
+    def _accepts(self, convention: Convention) -> bool:
+        return convention.name in LEGAL or convention.name in self.call.accept
+
+    def _weigh(self, evidence: Evidence, excused: Collection[str]) -> Weighed:
+        """Who is to blame by the evidence of one order."""
+        groups = [[name for name in group if name not in excused] for group in evidence.groups]
+        groups = [group for group in groups if group]
+        blamed = _blame.blame(groups, evidence.voices, evidence.refuted, evidence.foreign(), self.call.reference)
+        for name in evidence.refuted:
+            for claim in evidence.claims[name]:
+                self.worst += by_derivative(evidence.sides, evidence.sides[name], claim, claim.status)
+        apart = len(groups) > 1 or len(evidence.voices) > 1
+        return Weighed(evidence, blamed, apart, self._differing(evidence, set(blamed)))
+
+    def _compare_low_precision(self) -> None:
+        """Note values that differ at the user's precision by more than its rounding, though not in float64."""
+        evidence, target = self.evidence, self.evidence.target
+        for side in evidence.others(target):
+            if evidence.alike(side.name, target.name):
+                self.conventions += accumulation(side, target)
+
+    def _second_order(self, first: Weighed) -> tuple[Weighed | None, list[Finding]]:
+        if self.call.order == 1:
+            return None, []
+        sides = first.evidence.sides
+        names = [
+            n for group in first.evidence.voices for n in group if n not in first.blamed and sides[n].differentiated
+        ]
+        evidence, findings = second_order(first.evidence, names, self.call.seed)
+        if evidence is None:
+            return None, findings
+        self.conventions += evidence.compare_derivatives()
+        for side in evidence.others(evidence.target):
+            if not evidence.alike(side.name, evidence.target.name):
+                status = evidence.values[side.name, evidence.target.name]
+                self.worst += by_value(evidence.sides, side, evidence.target, status)
+        return self._weigh(evidence, ()), findings
+
+    def _outcome(self, first: Weighed, second: Weighed | None, noticed: list[Finding]) -> Outcome:
+        return Outcome(
+            first=first,
+            second=second,
+            moved=self.moved,
+            excused=self.excused,
+            worst=self.worst,
+            conventions=self.conventions,
+            findings=[*self.findings, *noticed],
+            unmatched=self.unmatched,
+        )
+
+    def _differing(self, evidence: Evidence, blamed: set[str]) -> dict[str, str]:
+        """The sides whose derivatives differ from those of the innocent, with the words for it."""
+        differing = {}
+        innocent = [group for group in evidence.voices if not set(group) & blamed]
+        right = (innocent or evidence.voices or [[]])[0]
+        for name in (n for group in evidence.voices for n in group if n not in right):
+            differing[name] = f"differs from {right[0]}"
+            status = evidence.jacobians[name, right[0]]
+            speaker = name if evidence.sides[name].differentiated else right[0]
+            self.worst += by_derivative(evidence.sides, evidence.sides[speaker], evidence.claims[speaker][0], status)
+        return differing
+
+
+def _leaves(side: Side, status: Codes) -> int:
+    """The number of output leaves in which a side differs."""
+    return sum(bool((status[span] > Status.OK).any()) for span in spans(side.outputs))

@@ -1,0 +1,122 @@
+"""Discrepancies: the entries in which sides differ, and the table of what is said of each side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from multigrad._agreement import Claim, claims, magnitude
+from multigrad._consistency_report import NOTHING, Cell, Consistency, Discrepancy
+from multigrad._matching import Pair
+from multigrad._sides import Side
+from multigrad._verdict import Codes, Status
+from multigrad.backends import Array
+
+SHOWN = 8
+MODES = ("reverse", "forward")
+
+
+def place(pairs: Sequence[Pair], k: int) -> str:
+    """Name a common place as the reference has it: path and index."""
+    for pair in pairs:
+        if k < pair.leaf.size:
+            return pair.reference.place(pair.reference.start + k)
+        k -= pair.leaf.size
+    raise IndexError(k)
+
+
+def by_value(sides: Mapping[str, Side], a: Side, b: Side, status: Codes) -> Iterator[Discrepancy]:
+    """The entries in which the values of two sides differ most, with what all sides say."""
+    gap = relative_gap(a, b)
+    gap = np.where(status > Status.OK, gap, -1.0)
+    for k in np.argsort(-gap, kind="stable")[:SHOWN]:
+        if gap[k] >= 0:
+            numbers = {name: float(side.values[k]) for name, side in sides.items()}
+            yield Discrepancy("value", place(a.outputs, int(k)), "", numbers, excess=float(gap[k]))
+
+
+def relative_gap(a: Side, b: Side) -> Array:
+    """The difference of the values as a fraction of the larger; infinite where one is not finite."""
+    x, y = a.values, b.values
+    with np.errstate(all="ignore"):
+        size = np.maximum(magnitude(x, a.outputs), magnitude(y, b.outputs))
+        gap = np.abs(x - y) / np.where(size > 0, size, 1.0)
+    same = (x == y) | (np.isnan(x) & np.isnan(y)) | ~np.isfinite(a.signs * b.signs)
+    return np.where(same, 0.0, np.where(np.isfinite(gap), gap, np.inf))
+
+
+def by_derivative(sides: Mapping[str, Side], side: Side, claim: Claim, wrong: Codes) -> Iterator[Discrepancy]:
+    """The entries of one side's Jacobian that are wrong, by its own numerical one or by another side's."""
+    with np.errstate(all="ignore"):
+        size = np.maximum(np.abs(claim.jacobian), np.abs(claim.numeric))
+        excess = np.abs(claim.jacobian - claim.numeric) / np.where(size > 0, size, 1.0)
+    excess = np.where(wrong == Status.MISMATCH, np.where(np.isfinite(excess), excess, np.inf), -1.0)
+    for flat in np.argsort(-excess, axis=None, kind="stable")[:SHOWN]:
+        i, j = (int(k) for k in np.unravel_index(flat, excess.shape))
+        if excess[i, j] < 0:
+            return
+        said = {name: _said(other, claim.mode, i, j) for name, other in sides.items()}
+        yield Discrepancy(
+            claim.mode,
+            place(side.outputs, i),
+            place(side.inputs, j),
+            {name: number for name, number in said.items() if number is not None},
+            float(claim.numeric[i, j]),
+            float(claim.numeric_bar[i, j]),
+            float(excess[i, j]),
+        )
+
+
+def _said(side: Side, mode: str, i: int, j: int) -> float | None:
+    made = [] if side.borrowed else claims(side)
+    chosen = next((claim for claim in made if claim.mode == mode), made[0] if made else None)
+    return None if chosen is None else float(chosen.jacobian[i, j])
+
+
+def table(
+    sides: Mapping[str, Side], values: Mapping[str, Cell], differing: Mapping[str, str]
+) -> dict[str, dict[str, Cell]]:
+    """What is said of each backend: value, reverse, forward.
+
+    Args:
+        sides: the sides, checked.
+        values: the cells of the first column.
+        differing: backends whose derivative is not that of the agreeing ones, with the words to say so.
+    """
+    return {
+        name: {"value": values[name], **{mode: derivative_cell(side, mode, differing.get(name)) for mode in MODES}}
+        for name, side in sides.items()
+    }
+
+
+def derivative_cell(side: Side, mode: str, differing: str | None) -> Cell:
+    """What is said of a side's derivative by one mode."""
+    if side.report is None or side.borrowed:
+        return NOTHING
+    leg = next((leg for leg in side.report.legs if leg.mode == mode), None)
+    if leg is None:
+        return Cell(Consistency.OK, "agrees") if mode in side.report.agreeing else NOTHING
+    status = Status(int(leg.status.max(initial=0)))
+    if status is Status.MISMATCH:
+        return Cell(Consistency.MISMATCH, "wrong for its own values")
+    if differing:
+        return Cell(Consistency.MISMATCH, differing)
+    if status is Status.NONDIFFERENTIABLE:
+        return Cell(Consistency.CONVENTION, "legal choices at kinks", leg.sharpness)
+    if status is Status.INCONCLUSIVE:
+        return Cell(Consistency.INCONCLUSIVE, "not told by differences", leg.sharpness)
+    return Cell(Consistency.OK, f"ok, to {leg.sharpness:.1g}", leg.sharpness)
+
+
+def value_cell(side: Side, other: Side, status: Codes) -> Cell:
+    """What is said of a side's values as compared with another's."""
+    gap = relative_gap(side, other)
+    seen = float(np.max(gap, initial=0.0, where=status == status.max(initial=0)))
+    answer = (Consistency.OK, Consistency.INCONCLUSIVE, Consistency.MISMATCH)[_rank(status)]
+    words = "ok, to" if answer is Consistency.OK else f"differs from {other.name} by"
+    return Cell(answer, f"{words} {seen:.1g}", seen)
+
+
+def _rank(status: Codes) -> int:
+    return {Status.OK: 0, Status.INCONCLUSIVE: 1, Status.MISMATCH: 2}[Status(int(status.max(initial=0)))]

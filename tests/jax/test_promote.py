@@ -1,0 +1,238 @@
+"""JAX functions written for low precision, evaluated in float64 as they are."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multigrad import check_grad
+from multigrad._check import run_check
+from multigrad._precision import DOUBLE
+from multigrad.backends import Options
+from multigrad_jax import JaxBackend, _custom_derivatives, _promote
+
+from .low_precision import CASES
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def backwards(x, factor):
+    """The identity, its reverse rule wrong by a factor."""
+    return x
+
+
+backwards.defvjp(lambda x, factor: (x, None), lambda factor, _, g: (g * factor,))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def forwards(x, factor):
+    """The identity, its rule wrong by a factor."""
+    return x
+
+
+@forwards.defjvp
+def _(factor, primals, tangents):
+    return primals[0], tangents[0] * factor
+
+
+def scaled(name, factor):
+    fn, inputs = CASES[name].make()
+    rule = forwards if "forward" in CASES[name].modes else backwards
+
+    def scale(leaf):
+        return rule(leaf, factor) if jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.inexact) else leaf
+
+    return lambda *args: jax.tree.map(scale, fn(*args)), inputs
+
+
+def flatten(fn, *inputs):
+    return JaxBackend().flatten(fn, inputs, Options())
+
+
+def kinds(report_or_function):
+    return [finding.kind for finding in report_or_function.findings]
+
+
+def flat(out):
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(out)]
+    numbers = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    wide = [n.astype(np.complex128 if n.dtype.kind == "c" else np.float64).reshape(-1) for n in numbers]
+    return np.concatenate([w.view(np.float64) for w in wide])
+
+
+def products(f, mode):
+    """u^T J v, numerical and analytical, and the size of its terms."""
+    rng = np.random.default_rng(5)
+    u, v = rng.normal(size=f.repeats.shape[1]), rng.normal(size=len(f.x))
+    numerical = (f((f.x + 1e-5 * v)[None])[0] - f((f.x - 1e-5 * v)[None])[0]) / 2e-5
+    if mode == "forward":
+        product = f.jvp(v[None])[0]
+        return u @ numerical, u @ product, np.abs(u) @ np.abs(product)
+    product = f.vjp(u[None])[0]
+    return u @ numerical, product @ v, np.abs(product) @ np.abs(v)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right(name):
+    case = CASES[name]
+    fn, inputs = case.make()
+    users = flat(fn(*inputs))
+    f = flatten(fn, *inputs)
+    assert kinds(f).count("promotion") == 1
+    assert np.abs(f.repeats[0] - users).max() <= 20 * case.eps * np.abs(users).max()
+    if case.promotes:
+        assert f.eps == DOUBLE
+        for mode in case.modes:
+            numerical, analytical, size = products(f, mode)
+            assert abs(numerical - analytical) <= (case.rtol or 1e-7) * size
+    report = run_check(f, rtol=case.rtol)  # flattening anew would compile anew
+    assert report.verdict == "ok", str(report)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wrong(name):
+    # In bfloat16 the factor 1.001 of the rule is 1.
+    fn, inputs = scaled(name, 1.001 if CASES[name].eps < 1e-6 else 1.01)
+    report = check_grad(fn, inputs, "jax", rtol=CASES[name].rtol, raise_exception=False)
+    assert report.verdict == "mismatch", str(report)
+
+
+def test_float32_inside_a_float64_function():
+    x = np.linspace(0.1, 1, 4)
+    fn = lambda x: jnp.sum(jnp.exp(3 * x.astype(jnp.float32))).astype(jnp.float64)  # noqa: E731
+    assert check_grad(fn, (x,), "jax")
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "ok"), (1.001, "mismatch")])
+def test_the_users_jac_of_low_precision(factor, verdict):
+    x = jnp.asarray([0.3, 0.7, -0.2], jnp.float32)
+    report = check_grad(
+        jnp.sin, (x,), jac=lambda x: factor * jnp.diag(jnp.cos(x)).astype(x.dtype), raise_exception=False
+    )
+    assert report.verdict == verdict
+
+
+def test_complex_numbers_of_low_precision():
+    z = jnp.asarray([1 + 2j, 0.5 - 1j], jnp.complex64)
+    f = flatten(lambda z: z**3, z)
+    assert f.inputs[0].dtype == f.outputs[0].dtype == "complex64" and f.eps == DOUBLE
+
+
+# ------------------------------------------------------------------------------------------------ what cannot be
+
+
+def test_a_host_callback_shows_as_noise():
+    fn, inputs = CASES["host_callback"].make()
+    f = flatten(fn, *inputs)
+    assert f.eps >= 2.0**-23
+    (note,) = f.findings
+    assert note.kind == "promotion" and "noise" in note.evidence
+
+
+def test_what_cannot_be_traced_is_evaluated_in_64_bit_mode():
+    fn, inputs = CASES["branches_in_python"].make()
+    f = flatten(fn, *inputs)
+    assert f.eps == DOUBLE
+    (note,) = f.findings
+    assert note.kind == "promotion" and "can't trace" in note.evidence
+
+
+def test_what_cannot_be_traced_and_refuses_float64_is_evaluated_as_it_is_written():
+    def fn(x):
+        assert x.dtype == jnp.float32
+        return x * 2 if x[0] > -9 else x
+
+    f = flatten(fn, jnp.ones(3))
+    assert f.eps == 2.0**-23 and f.repeats.dtype == np.float64
+    (note,) = f.findings
+    assert note.kind == "promotion" and "as it is written" in note.evidence
+
+
+@pytest.mark.parametrize("missing", ["fwd_jaxpr_thunk", "bwd", "out_trees", "num_consts", "call_jaxpr"])
+def test_another_release_of_jax_keeps_custom_rules_elsewhere(missing, monkeypatch):
+    fn, inputs = CASES["custom_vjp_over_closure"].make()
+    rule = _custom_derivatives.RULES["custom_vjp_call"]
+
+    def renamed(interpreter, eqn, values):
+        params = {("renamed" if key == missing else key): value for key, value in eqn.params.items()}
+        return rule(interpreter, eqn.replace(params=params), values)
+
+    monkeypatch.setattr(_custom_derivatives, "RULES", {**_custom_derivatives.RULES, "custom_vjp_call": renamed})
+    report = check_grad(fn, inputs, "jax", raise_exception=False)
+    (note,) = [finding for finding in report.findings if finding.kind == "promotion"]
+    assert "64-bit mode" in note.evidence and "custom_vjp" in note.evidence
+    assert report.verdict == "ok"
+
+
+def test_another_release_of_jax_keeps_jvp_rules_elsewhere(monkeypatch):
+    def lost(*_):
+        raise AttributeError("jvp_jaxpr_fun")
+
+    monkeypatch.setattr(_custom_derivatives, "_jvp_rule", lost)
+    promotion = _promote.promote(lambda x: [jax.nn.relu(x)], [jnp.ones(3)], False)
+    assert promotion.regime == "x64" and "jvp_jaxpr_fun" in promotion.why
+
+
+# ------------------------------------------------------------------------------------------------ only in low precision
+
+
+@jax.custom_vjp
+def wrong_in_half(x):
+    return x * 3
+
+
+def _wrong_bwd(_, g):
+    return (g * (3 if jnp.finfo(g.dtype).bits > 16 else 4),)
+
+
+wrong_in_half.defvjp(lambda x: (wrong_in_half(x), None), _wrong_bwd)
+
+
+def test_a_rule_that_is_wrong_in_low_precision():
+    report = check_grad(wrong_in_half, (jnp.ones(3, jnp.bfloat16),), raise_exception=False)
+    assert report.verdict == "mismatch"  # the rule is traced at its own dtype
+
+
+def test_overflow_of_the_value():
+    x = jnp.asarray([2.0, 1.0], jnp.float16)
+    report = check_grad(lambda x: (x * 300) ** 2 / 1e4, (x,), raise_exception=False)
+    (finding,) = [finding for finding in report.findings if finding.kind == "precision"]
+    assert finding.where == "output[0]" and "inf" in finding.evidence
+    assert report.verdict == "inconclusive"
+
+
+# ------------------------------------------------------------------------------------------------ float64 pays nothing
+
+
+def test_double_is_evaluated_as_it_is_written():
+    with jax.enable_x64(True):
+        fn = lambda x: jnp.sin(x) * jnp.asarray([1.0, 2.0])  # noqa: E731
+        f = flatten(fn, jnp.ones(2))
+        assert f.eps == DOUBLE and not f.findings
+        assert _promote.promote(lambda x: [fn(x)], [jnp.ones(2)], True).regime == "double"
+
+
+# ------------------------------------------------------------------------------------------------ nothing is changed
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_of_the_users_is_changed(x64, fails):
+    calls = []
+
+    def fn(x):
+        calls.append(x)
+        if fails and len(calls) > 3:
+            raise ArithmeticError("fails here")
+        return jnp.sin(x).astype(jnp.float32) * 2
+
+    with jax.enable_x64(x64):
+        x = np.ones(3, np.float32)
+        try:
+            check_grad(fn, (x,), "jax", raise_exception=False)
+        except ArithmeticError:
+            assert fails
+        assert jax.config.jax_enable_x64 == x64
+        assert x.dtype == np.float32 and (x == 1).all()
+        assert jnp.zeros(1).dtype == (jnp.float64 if x64 else jnp.float32)

@@ -1,0 +1,43 @@
+"""Rounding dust in derivatives that should be 0, and errors that are larger than dust."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from multigrad._check import run_check
+from tests.flat import Flat
+
+
+class Dusty(Flat):
+    """A backward whose zeros carry a rest of ``size``, another one for every cotangent."""
+
+    def __init__(self, f, x, J, size):
+        super().__init__(f, x, J)
+        self.size = size
+
+    def vjp(self, U):
+        rest = np.where(self.J.any(axis=0), 0.0, self.size * np.sin(1e3 * U.sum(axis=1, keepdims=True)))
+        return U @ self.J + rest
+
+
+def angle(X):
+    """The cosine of the angle to itself: 1 whatever x[1] is; and a plain output beside it."""
+    one = X[:, 1] ** 2 / (X[:, 1] * X[:, 1])
+    return np.stack([one, X[:, 0]], axis=1)
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(0.0, "ok"), (3e-16, "ok"), (1e-15, "ok"), (1e-12, "mismatch")])
+def test_zeros_of_a_backward(size, verdict):
+    f = Dusty(angle, np.array([0.5, 2.0]), np.array([[0.0, 0.0], [1.0, 0.0]]), size)
+    assert run_check(f, modes=("reverse",)).verdict == verdict
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_dust_is_told_by_the_size_of_its_block(scale):
+    def f(X):
+        return scale * angle(X)
+
+    J = scale * np.array([[0.0, 0.0], [1.0, 0.0]])
+    assert run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-15 * scale), modes=("reverse",)).verdict == "ok"
+    assert run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-12 * scale), modes=("reverse",)).verdict == "mismatch"
