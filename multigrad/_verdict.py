@@ -78,8 +78,6 @@ class Context:
     Attributes:
         scale: the size of what the row holds, by the scale of the inputs: its largest entry, or the value itself.
         row: the same, by the unit of the inputs.
-        reach: the same by the scale of the inputs, or how steep f is a step away: at a stationary point where f is 0
-            there is nothing else to measure a derivative of 0 by.
         dust: rounding that the analytical side may carry in entries that should be 0.
         noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
         reach: how steep f is a step away: at a stationary point where f is 0 there is nothing else to measure a
@@ -88,7 +86,6 @@ class Context:
 
     scale: Array
     row: Array
-    reach: Array
     dust: Array
     noise: Array
     reach: Array
