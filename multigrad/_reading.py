@@ -15,6 +15,9 @@ from multigrad._plateaus import flat_steps
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array
 
+# Noise of this fraction of f's values.
+DROWNED = 0.05
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -57,17 +60,20 @@ class TwoReadings:
         bold: with the noise of the smallest steps.
         doubted: where the bold reading is milder than the cautious one.
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
+        drowned: where f jumps about by much of its size over the smallest steps: what it does is beyond any reading.
     """
 
     cautious: Reading
     bold: Reading
     doubted: Mask
     flat: Array
+    drowned: Mask
 
     def settle(self, staircase: Mask) -> Reading:
         """Decide between the two, given where a flat f is a staircase."""
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
+        denied |= (settled.status == Status.MISMATCH) & self.drowned
         status = np.where(denied, np.int8(Status.INCONCLUSIVE), settled.status)
         return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
@@ -91,14 +97,23 @@ def read(
     tail = np.maximum(floor, 4 * tail_noise(samples))
     smallest = np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1)))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
-    cautious = _read(samples, here, noise, np.maximum(tail, quantum), analytical, context, rules)
+    infinite = _kinks.vertical(quotients(samples, here, quiet, rules.eps, floor), samples.ratio)
     exact = replace(context, noise=np.full_like(context.noise, rules.eps))
-    bold = _read(samples, here, quiet, smallest, analytical, exact, rules)
-    return TwoReadings(cautious, bold, bold.status < cautious.status, flat)
+    cautious = _read(samples, here, noise, np.maximum(tail, quantum), infinite, analytical, context, rules)
+    bold = _read(samples, here, quiet, smallest, infinite, analytical, exact, rules)
+    drowned = smallest > DROWNED * np.maximum(noise.level, np.abs(here))
+    return TwoReadings(cautious, bold, bold.status < cautious.status, flat, drowned & np.isfinite(analytical))
 
 
 def _read(
-    samples: Samples, here: Array, noise: Noise, floor: Array, analytical: Array, context: Context, rules: Rules
+    samples: Samples,
+    here: Array,
+    noise: Noise,
+    floor: Array,
+    infinite: Mask,
+    analytical: Array,
+    context: Context,
+    rules: Rules,
 ) -> Reading:
     ratio = samples.ratio
     q = quotients(samples, here, noise, rules.eps, floor)
@@ -117,7 +132,7 @@ def _read(
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right)
+    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)
     smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
     return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth)
