@@ -206,24 +206,29 @@ class Numerical:
         noise = self.noise
         assert noise is not None
         two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
-        reading = two.settle(self._staircases(part, two))
+        reading = two.settle(*self._staircases(part, two))
         found.broken[chosen] = reading.broken
         fresh = ~sure[chosen]
         found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
         found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
         found.bar[chosen] = np.where(fresh, reading.bar, found.bar[chosen])
 
-    def _staircases(self, directions: Directions, two: TwoReadings) -> Mask:
-        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat."""
+    def _staircases(self, directions: Directions, two: TwoReadings) -> tuple[Mask, Mask]:
+        """Where f is flat at x, in doubt, and a staircase; and where its steps are high.
+
+        With too many to look at, none is taken for flat.
+        """
         doubted = two.doubted & (two.flat > 0)
         pairs = {(int(c), float(two.flat[c, i])) for c, i in zip(*np.nonzero(doubted), strict=True)}
         if len(pairs) > _plateaus.AT_MOST:
-            return doubted
-        staircase = np.zeros_like(doubted)
+            return doubted, doubted
+        staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
         for c, step in sorted(pairs):
-            points = _plateaus.window(self.x, directions.take(np.array([c])), step)
-            staircase[c] |= (two.flat[c] == step) & _plateaus.is_staircase(self.f(points), self.here)
-        return staircase & doubted
+            values = self.f(_plateaus.window(self.x, directions.take(np.array([c])), step))
+            here = doubted[c] & (two.flat[c] == step) & _plateaus.is_staircase(values, self.here)
+            staircase[c] |= here
+            high[c] |= here & _plateaus.is_high(values, self.here)
+        return staircase, high
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""

@@ -16,6 +16,8 @@ from multigrad.backends import Array
 
 SAMPLES = 32
 WINDOW = 16.0  # its far end, in units of the largest step at which the function is still flat
+# The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
+LOW = 2.0**-20
 # (direction, step) pairs worth looking at in one check.
 AT_MOST = 64
 
@@ -45,3 +47,10 @@ def is_staircase(values: Array, here: Array) -> Mask:
         levels = (moved[1:] & ~repeated).sum(axis=0)
         found |= (levels >= 2) & (repeated.sum(axis=0) >= 0.3 * moved.sum(axis=0))
     return found
+
+
+def is_high(values: Array, here: Array) -> Mask:
+    """Whether the steps of the staircase are too high for the rounding of float32, so that f may round on purpose."""
+    steps = np.abs(np.diff(values.reshape(2, SAMPLES, -1), axis=1))
+    lowest = np.min(np.where(steps > 0, steps, np.inf), axis=(0, 1))
+    return np.asarray(lowest > LOW * np.maximum(np.abs(values).max(axis=0), np.abs(here)))

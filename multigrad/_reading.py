@@ -61,9 +61,14 @@ class TwoReadings:
     doubted: Mask
     flat: Array
 
-    def settle(self, staircase: Mask) -> Reading:
-        """Decide between the two, given where a flat f is a staircase."""
-        return self.bold.where(self.doubted & ~staircase, self.cautious)
+    def settle(self, staircase: Mask, high: Mask) -> Reading:
+        """Decide between the two, given where a flat f is a staircase, and where one with high steps.
+
+        Whether a function that rounds coarsely means its plateaus or the slope over them, it does not say.
+        """
+        settled = self.bold.where(self.doubted & ~staircase, self.cautious)
+        open_question = self.doubted & high & (settled.status == Status.MISMATCH)
+        return replace(settled, status=np.where(open_question, np.int8(Status.INCONCLUSIVE), settled.status))
 
 
 def read(

@@ -14,6 +14,8 @@ from multigrad.backends import Array
 
 Codes = npt.NDArray[np.int8]
 
+# In units of rounding of what a row holds: no difference quotient can be relied on to have a smaller bar.
+ATTAINABLE = 4096
 # Below this a double loses bits of its own.
 DENORMAL = 1e-290
 
@@ -133,6 +135,7 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
+    status[agrees & (bar <= ATTAINABLE * rules.eps * context.scale)] = Status.UNRESOLVED
     status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
     status[dust | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED

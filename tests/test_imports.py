@@ -44,6 +44,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_reading",
         "_second",
         "_gauge",
+        "_hidden",
         "_symmetric",
         "_ties",
     },  # stages
