@@ -40,6 +40,11 @@ class Claim:
     numeric_bar: Array
     status: Codes
 
+    @property
+    def estimate(self) -> Claim:
+        """What the side's own function says, whatever its rules do."""
+        return Claim("numerical", self.numeric, self.numeric_bar, self.numeric, self.numeric_bar, self.status)
+
 
 def claims(side: Side) -> list[Claim]:
     """What the side says, mode by mode."""

@@ -135,7 +135,8 @@ def check_grad(
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
     check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
-    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, order, seed)
+    beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
+    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
@@ -143,13 +144,17 @@ def check_grad(
 
 
 def _check_at(
-    flatten: Callable[[], FlatFunction], check: Callable[[FlatFunction], GradReport], order: int, seed: int
+    flatten: Callable[[], FlatFunction],
+    check: Callable[[FlatFunction], GradReport],
+    beside: Callable[[FlatFunction, GradReport], GradReport],
+    order: int,
+    seed: int,
 ) -> GradReport:
     try:
         f = flatten()
     except Defect as error:
         return refused(error.finding, seed)
-    report = look_nearby(f, check(f), check, seed)
+    report = beside(f, check(f))
     return report if order == 1 else with_second_order(f, report, check, seed)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from multigrad._check import MODES, as_arguments
 from multigrad._call import Call
+from multigrad._check import MODES, as_arguments
 from multigrad._comparison import compare
 from multigrad._consistency_report import Consistency, ConsistencyReport
 from multigrad._conventions import DEFINITIONS, LEGAL, Convention

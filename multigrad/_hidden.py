@@ -57,9 +57,7 @@ def _probes(k: int, rng: np.random.Generator) -> Array:
     return probes
 
 
-def _bent(
-    numerical: Numerical, columns: Index, probes: Array, rows: Index, claimed: Array, summed: Array
-) -> Mask:
+def _bent(numerical: Numerical, columns: Index, probes: Array, rows: Index, claimed: Array, summed: Array) -> Mask:
     """Whether slopes along some probe are no sums of partial derivatives, however short the step; shape (rows,)."""
     x, along = numerical.x, np.zeros((PROBES, numerical.x.size))
     along[:, columns] = probes * scale_of(x)[columns]

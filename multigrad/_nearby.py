@@ -26,7 +26,9 @@ SHOWN = 3
 Check = Callable[[FlatFunction], GradReport]
 
 
-def look_nearby(f: FlatFunction, report: GradReport, check: Check, seed: int) -> GradReport:
+def look_nearby(
+    f: FlatFunction, report: GradReport, check: Check, seed: int, *, allow_constant: bool = False
+) -> GradReport:
     """Check a point beside a special one, if nothing is wrong at the special one itself.
 
     Only a mismatch beside it counts: the point may leave the function's domain.
@@ -36,12 +38,15 @@ def look_nearby(f: FlatFunction, report: GradReport, check: Check, seed: int) ->
         report: what is said at the point.
         check: checks a flat function.
         seed: of the step aside.
+        allow_constant: say nothing of a derivative that is the same beside the point: numbers for the point alone.
     """
     special = next(_special(f), None)
     if special is None or not report or not hasattr(f, "at"):
         return report
     for x in _beside(f.x, np.random.default_rng((seed, 1))):
         near = _checked(f, x, check)
+        if near is not None and allow_constant and _unchanged(report, near):
+            return report
         if near is not None:
             return _joined(f, report, near, special, x)
     return report
@@ -81,6 +86,13 @@ def _checked(f: FlatFunction, x: Array, check: Check) -> GradReport | None:
     except Exception:  # noqa: BLE001, of any type: the function need not be defined there
         return None
     return found if found.legs else None
+
+
+def _unchanged(report: GradReport, near: GradReport) -> bool:
+    if len(near.outputs) != len(report.outputs) or near.inputs[0].size != report.inputs[0].size:
+        return False
+    here, beside = report.legs[0].analytical, near.legs[0].analytical
+    return here.shape == beside.shape and np.array_equal(here, beside, equal_nan=True)
 
 
 def _joined(f: FlatFunction, report: GradReport, near: GradReport, special: tuple[Leaf, str], x: Array) -> GradReport:

@@ -54,6 +54,7 @@ class Numerical:
                 bar=np.empty((count, m)),
                 status=np.empty((count, m), np.int8),
                 broken=np.zeros((count, m), np.bool_),
+                smooth=np.full((count, m), np.inf),
             )
             context = self._context(directions, analytical, inputs, outputs)
             sure = np.empty((count, m), np.bool_)
@@ -93,6 +94,7 @@ class Numerical:
             found.bars.T * weights,
             found.statuses.T.copy(),
             np.zeros((units.n, J.shape[0]), np.bool_),
+            np.full((units.n, J.shape[0]), np.inf),
         )
         part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
         for kept, new in (
@@ -125,7 +127,7 @@ class Numerical:
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
             kinks = _kinks.Kinks(kink, np.zeros_like(kink), low - best.bar, high + best.bar)
             status = _verdict.admit_kinks(status, analytical, kinks)
-        return Entries(directions, analytical, value, best.bar, status, kink)
+        return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
     @property
     def relative_noise(self) -> Array:
@@ -207,7 +209,7 @@ class Numerical:
         assert noise is not None
         two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
         reading = two.settle(*self._staircases(part, two))
-        found.broken[chosen] = reading.broken
+        found.broken[chosen], found.smooth[chosen] = reading.broken, reading.smooth
         fresh = ~sure[chosen]
         found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
         found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
@@ -218,13 +220,13 @@ class Numerical:
 
         With too many to look at, none is taken for flat.
         """
-        doubted = two.doubted & (two.flat > 0)
+        doubted = (two.doubted | two.trusted) & (two.flat > 0)
         pairs = {(int(c), float(two.flat[c, i])) for c, i in zip(*np.nonzero(doubted), strict=True)}
         if len(pairs) > _plateaus.AT_MOST:
-            return doubted, doubted
+            return doubted & two.doubted, np.ones_like(doubted)
         staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
         for c, step in sorted(pairs):
-            values = self.f(_plateaus.window(self.x, directions.take(np.array([c])), step))
+            values = self.f(_plateaus.windows(self.x, directions.take(np.array([c])), step))
             here = doubted[c] & (two.flat[c] == step) & _plateaus.is_staircase(values, self.here)
             staircase[c] |= here
             high[c] |= here & _plateaus.is_high(values, self.here)
@@ -242,10 +244,12 @@ class Numerical:
             some = chosen[start : start + size]
             at = _fit.exponents(self.rng)
             X, up, down = _ladder.points(self.x, directions.take(some), at)
-            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps)
+            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps, found.smooth[some])
             own = self._own(context, some)
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
-            better = hidden[some] & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
+            # The fit has larger steps than what it is to sharpen, which it must not contradict.
+            within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
+            better = hidden[some] & within & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 

@@ -11,7 +11,7 @@ from multigrad._estimate import CENTRAL, Estimate, estimate, extrapolate, quotie
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
-from multigrad._plateaus import flat_steps
+from multigrad._plateaus import FLAT, flat_steps
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array
 
@@ -25,12 +25,14 @@ class Reading:
         bar: the bound on its error.
         status: a ``Status`` each.
         broken: where f has no derivative.
+        smooth: the length of the steps within which f looks smooth; inf if at all.
     """
 
     value: Array
     bar: Array
     status: Codes
     broken: Mask
+    smooth: Array
 
     def where(self, chosen: Mask, other: Reading) -> Reading:
         """Take the entries that are ``chosen`` from here and the rest from ``other``."""
@@ -39,6 +41,7 @@ class Reading:
             np.where(chosen, self.bar, other.bar),
             np.where(chosen, self.status, other.status),
             np.where(chosen, self.broken, other.broken),
+            np.where(chosen, self.smooth, other.smooth),
         )
 
 
@@ -54,12 +57,14 @@ class TwoReadings:
         bold: with the noise of the smallest steps.
         doubted: where the bold reading accepts what the cautious one does not.
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
+        trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
     """
 
     cautious: Reading
     bold: Reading
     doubted: Mask
     flat: Array
+    trusted: Mask
 
     def settle(self, staircase: Mask, high: Mask) -> Reading:
         """Decide between the two, given where a flat f is a staircase, and where one with high steps.
@@ -67,7 +72,7 @@ class TwoReadings:
         Whether a function that rounds coarsely means its plateaus or the slope over them, it does not say.
         """
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
-        open_question = self.doubted & high & (settled.status == Status.MISMATCH)
+        open_question = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
         return replace(settled, status=np.where(open_question, np.int8(Status.INCONCLUSIVE), settled.status))
 
 
@@ -85,17 +90,21 @@ def read(
         context: what else they are judged against.
         rules: the constants.
     """
+    least = floor
     floor = np.maximum(floor, 4 * tail_noise(samples))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
     flat = flat_steps(samples, here)
     quantum = _quantum(samples, flat, noise, rules)
     cautious = _read(samples, here, noise, np.maximum(floor, quantum), analytical, context, rules)
-    supposed = (noise.sigma > 2 * rules.eps * np.abs(here)) | (quantum > 0)
+    supposed = (noise.sigma > 2 * rules.eps * np.abs(here)) | (quantum > 0) | (flat > 0)
     doubtful = (cautious.status >= Status.INCONCLUSIVE) & supposed
+    trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     if not doubtful.any():
-        return TwoReadings(cautious, cautious, np.zeros_like(doubtful), flat)
-    bold = _read(samples, here, quiet, floor, analytical, context, rules)
-    return TwoReadings(cautious, bold, doubtful & (bold.status < Status.INCONCLUSIVE), flat)
+        return TwoReadings(cautious, cautious, np.zeros_like(doubtful), flat, trusted)
+    # A step between the smallest rungs passes for noise; where f does not move at all before it, there is none.
+    still = np.where(flat > 0, least, floor)
+    bold = _read(samples, here, quiet, still, analytical, context, rules)
+    return TwoReadings(cautious, bold, doubtful & (bold.status < Status.INCONCLUSIVE), flat, trusted)
 
 
 def _read(
@@ -103,16 +112,25 @@ def _read(
 ) -> Reading:
     ratio = samples.ratio
     q = quotients(samples, here, noise, rules.eps, floor)
-    best = estimate(q.central, q.central_noise, ratio)
-    inside = _kinks.edge(q, ratio)
+    left, right = _kinks.sides(q, ratio)
+    straddled = _kinks.straddled(q, ratio)
+    best = estimate(q.central, q.central_noise, ratio, least=straddled)
+    inside = _kinks.edge(q, left, right)
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
     best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
     status = _verdict.judge(analytical, best, context, rules).status
+    narrow = _kinks.narrow(best, left, right)
+    narrowed = _verdict.judge(analytical, narrow, context, rules).status
+    accepted = (status == Status.INCONCLUSIVE) & (narrowed < Status.NONDIFFERENTIABLE)
+    status = np.where(accepted, narrowed, status)
+    best = Estimate(np.where(accepted, narrow.value, best.value), np.where(accepted, narrow.bar, best.bar))
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0))
-    return Reading(best.value, best.bar, _verdict.admit_kinks(status, analytical, kinks), kinks.kink | kinks.singular)
+    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right)
+    status = _verdict.admit_kinks(status, analytical, kinks)
+    smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
+    return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth)
 
 
 def _quantum(samples: Samples, flat: Array, noise: Noise, rules: Rules) -> Array:

@@ -18,12 +18,16 @@ def smallest_singular_value(X):
     return np.linalg.svd(X.reshape(-1, 2, 2), compute_uv=False)[:, -1:]
 
 
-@pytest.mark.parametrize("gradient", [[0, 0.5, 0.5, 0], [0.5, 0, 0, 0.5], [0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0, 0.5]])
+@pytest.mark.parametrize(
+    "gradient", [[0, 0.5, 0.5, 0], [0.5, 0, 0, 0.5], [0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0, 0.5]]
+)
 def test_choices_of_the_median(gradient):
     assert check_flat(median, EQUAL, [gradient]).verdict == "nondifferentiable"
 
 
-@pytest.mark.parametrize("gradient", [[0, 0.5, 0.51, 0], [0.5, 0.5, 0.5, 0.5], [0, 1, 1, 0], [0, -0.5, -0.5, 0], [3, -2, 0, 0]])
+@pytest.mark.parametrize(
+    "gradient", [[0, 0.5, 0.51, 0], [0.5, 0.5, 0.5, 0.5], [0, 1, 1, 0], [0, -0.5, -0.5, 0], [3, -2, 0, 0]]
+)
 def test_no_choices_of_the_median(gradient):
     report = check_flat(median, EQUAL, [gradient])
     assert report.verdict in (("mismatch",) if sum(gradient) != 1 else ("mismatch", "inconclusive"))

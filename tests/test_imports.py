@@ -30,19 +30,25 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_naming",
         "_sides",
         "_agreement",
+        "_evidence",
+        "_outcome",
     },  # two or more
     {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
     {
+        "_acceptance",
         "_analytical",
         "_batches",
         "_detached",
+        "_entries",
         "_diagnose",
         "_nearby",
         "_numerical",
         "_purity",
         "_reading",
         "_second",
+        "_sparse_leg",
+        "_structure",
         "_gauge",
         "_hidden",
         "_symmetric",
@@ -62,7 +68,8 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_plateaus",
         "_precision",
         "_probe",
-        "_structure",
+        "_pattern",
+        "_colouring",
     },  # concepts
     {"backends", "_tree", "_user_jac"},  # the contract, and what adapters share
     {"_findings", "errors"},  # words
