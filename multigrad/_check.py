@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -20,15 +20,16 @@ from multigrad._analytical import (
     tangent_probe,
 )
 from multigrad._batches import Batched
+from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
-from multigrad._dust import rounding_dust
+from multigrad._dust import dust_of_product
 from multigrad._entries import Entries
 from multigrad._findings import Finding
 from multigrad._gauge import excuse_phases
-from multigrad._kinks import Mask
 from multigrad._hidden import admit_hidden_kinks
+from multigrad._kinks import Mask
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
 from multigrad._pattern import Sparse
@@ -136,7 +137,8 @@ def check_grad(
     modes = MODES[:1] if jac is not None else modes
     check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
     beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
-    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, beside, order, seed)
+    with Belongings(fn, jac) as belongings:
+        result = _check_at(partial(adapter.flatten, fn, arguments, options), belongings, check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
@@ -145,6 +147,7 @@ def check_grad(
 
 def _check_at(
     flatten: Callable[[], FlatFunction],
+    belongings: Belongings,
     check: Callable[[FlatFunction], GradReport],
     beside: Callable[[FlatFunction, GradReport], GradReport],
     order: int,
@@ -154,7 +157,9 @@ def _check_at(
         f = flatten()
     except Defect as error:
         return refused(error.finding, seed)
-    report = beside(f, check(f))
+    memory = belongings.memory(f)
+    report = check(f)
+    report = report.unfounded().with_findings(memory) if memory else beside(f, report)
     return report if order == 1 else with_second_order(f, report, check, seed)
 
 
@@ -286,7 +291,8 @@ class _Check:
         grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
         if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
             check_ties(self.numerical, grouped)
-            self.legs.append(SparseLeg(mode, J, grouped))
+            sparse = SparseLeg(mode, J, grouped)
+            self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
             return
         J = J.dense() if isinstance(J, Sparse) else J
         analytical = self.directions.times(J)
@@ -318,7 +324,7 @@ class _Check:
     def _reconsidered(self, leg: Leg) -> Leg:
         """Take back mismatches that are no fault of the gradient."""
         if self.unsteady:
-            leg = replace(leg, status=np.where(leg.status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), leg.status))
+            leg = leg.without_mismatch()
         return _purity.allow_undefined(leg, self.numerical.here)
 
     def _allow_jitter(self, jitter: float) -> None:
@@ -335,21 +341,15 @@ class _Check:
     def _judge_probes(self, backward: Reverse) -> None:
         if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions:
             return
-        dust = self._dust(backward.jacobian)
+        J, here = backward.jacobian, np.abs(np.nan_to_num(self.numerical.here, posinf=0.0, neginf=0.0))
         for probe in backward.contradictions:
-            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise, dust)
+            dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
+            wrong = probe.disagreement(J, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
-                entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
+                entry, finding = probe.accuse(wrong, J, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
-
-    def _dust(self, J: Array) -> Array:
-        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
-        along = rounding_dust(
-            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
-        )
-        return np.asarray((along / self.directions.weights[:, None]).T)
 
     def _forward_agrees(self, J: Array) -> bool:
         if "forward" not in self.modes:
@@ -365,6 +365,8 @@ class _Check:
         looped = self.values.why_looped
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
+        if self.legs:
+            self.findings += self._idle()
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
         dense = [leg for leg in self.legs if leg.mode in self.broken]
         if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
@@ -389,7 +391,25 @@ class _Check:
             seconds=0.0,
             seed=self.seed,
             reason=self._reason(findings) if verdict is Verdict.INCONCLUSIVE else "",
+            convention=self._convention(),
         )
+
+    def _convention(self) -> str:
+        is_complex = any(leaf.complex for leaf in (*self.f.inputs, *self.f.outputs))
+        return str(getattr(self.f, "convention", "")) if is_complex else ""
+
+    def _idle(self) -> Iterator[Finding]:
+        """List the parameters that get no gradient at all."""
+        params = [leaf for leaf in self.f.inputs if leaf.path.startswith("params")]
+        leg = self.legs[0]
+        if not params or not isinstance(leg, Leg):
+            return
+        idle = [leaf.path for leaf in params if not leg.analytical[:, leaf.slice].any()]
+        if idle:
+            evidence = f"no gradient at all reaches {', '.join(idle)}"
+            yield Finding(
+                "no_gradient", evidence, "params", "they can't be trained: unused, detached, or multiplied by 0"
+            )
 
     def _reason(self, findings: tuple[Finding, ...]) -> str:
         errors = [f for f in findings if f.severity == "error"]

@@ -46,7 +46,9 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
         off = np.maximum(low - claimed, claimed - high) - LOOSE * np.abs(slopes).max(axis=1)
         legal = (off <= 0).all(axis=0)
         certain = ((off > 0) & (high - low <= LOOSE * np.abs(slopes).max(axis=1))).any(axis=0)
-    for row, status in zip(rows[~certain], np.where(legal, Status.NONDIFFERENTIABLE, Status.INCONCLUSIVE)[~certain]):
+    for row, status in zip(
+        rows[~certain], np.where(legal, Status.NONDIFFERENTIABLE, Status.INCONCLUSIVE)[~certain], strict=True
+    ):
         found.status[wrong[:, row], row] = status
 
 
