@@ -49,17 +49,17 @@ class Probe:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
         return self._worst(J, max(ROUNDING, FEW_ULP * eps), 0.0) is None
 
-    def disagreement(self, J: Array, rules: Rules, noise: Array, dust: Array) -> int | None:
+    def disagreement(self, J: Array | Sparse, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
 
         Args:
             J: the Jacobian by one-hot cotangents, shape (m, n).
             rules: the constants.
             noise: relative noise of each output, shape (m,), which the derivatives may share.
-            dust: what rounding may leave in each entry of J that should be 0, shape (m, n).
+            dust: what rounding may leave in each entry of the product that should be 0, shape (n,).
         """
         relative = rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0))
-        return self._worst(J, relative, np.abs(self.vector) @ dust)
+        return self._worst(J, relative, dust)
 
     def _worst(self, J: Array | Sparse, relative: float, floor: Array | float) -> int | None:
         with np.errstate(all="ignore"):
@@ -72,7 +72,7 @@ class Probe:
         k = int(np.argmax(excess))
         return k if excess[k] > 1 else None
 
-    def accuse(self, k: int, J: Array, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
+    def accuse(self, k: int, J: Array | Sparse, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
         """Report a backward pass that is right for one-hot cotangents and wrong for this one."""
         expected = float(self.vector @ J[:, k])
         where = place(list(f.inputs), k)

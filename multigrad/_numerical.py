@@ -14,7 +14,7 @@ from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
-from multigrad._reading import TwoReadings, read
+from multigrad._reading import Reading, TwoReadings, read
 from multigrad._regrouping import regroup
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array, Leaf
@@ -152,6 +152,14 @@ class Numerical:
             status = _verdict.admit_kinks(status, analytical, kinks)
         return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
+    def slopes(self, directions: Directions) -> Reading:
+        """The derivatives along directions, read off the long ladder; shapes (C, m)."""
+        sampled = self._climb(directions, _ladder.long_ladder(self.rules.eps, self.x[directions.columns]))
+        assert self.noise is not None
+        nothing = np.zeros((len(directions), len(self.here)))
+        context = Context(nothing, nothing, nothing, nothing[0])
+        return read(sampled, self.here, self.noise, self.jitter, nothing, context, self.rules).cautious
+
     @property
     def relative_noise(self) -> Array:
         """Noise of each output as a fraction of its size, shape (m,)."""
@@ -241,7 +249,7 @@ class Numerical:
         noise, floor = self._noise_at(i)
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), self.here[i], noise, floor, analytical, own, self.rules)
-        reading = two.settle(self._staircases(part, two, c, i))
+        reading = two.settle(*self._staircases(part, two, c, i))
         places = chosen[c], i
         found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
         found.status[places] = reading.status[0]
@@ -254,21 +262,24 @@ class Numerical:
         floor = jitter[outputs] if isinstance(jitter, np.ndarray) else jitter
         return Noise(noise.sigma[outputs], noise.level[outputs]), floor
 
-    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> Mask:
-        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat.
+    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> tuple[Mask, Mask]:
+        """Where f is flat at x, in doubt, and a staircase; and where its steps are high.
 
-        The readings are of the places (c, i), shape (1, places).
+        With too many to look at, none in doubt is taken for flat. The readings are of the places (c, i), shape
+        (1, places).
         """
-        doubted, flat = two.doubted[0] & (two.flat[0] > 0), two.flat[0]
+        flat = two.flat[0]
+        doubted = (two.doubted[0] | two.trusted[0]) & (flat > 0)
         pairs = sorted({(int(c[k]), float(flat[k])) for k in np.flatnonzero(doubted)})
         if len(pairs) > _plateaus.AT_MOST:
-            return doubted[None]
-        staircase = np.zeros_like(doubted)
+            return two.doubted & doubted, np.ones_like(two.doubted)
+        staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
         for direction, step in pairs:
-            points = _plateaus.window(self.x, directions.take(np.array([direction])), step)
-            found = _plateaus.is_staircase(self.f(points), self.here)
-            staircase |= (c == direction) & (flat == step) & found[i]
-        return (staircase & doubted)[None]
+            values = self.f(_plateaus.windows(self.x, directions.take(np.array([direction])), step))
+            here = doubted & (c == direction) & (flat == step) & _plateaus.is_staircase(values, self.here)[i]
+            staircase |= here
+            high |= here & _plateaus.is_high(values, self.here)[i]
+        return staircase[None], high[None]
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
