@@ -98,6 +98,9 @@ class FlatFunction(Protocol):
     Several rows may be vectorised; an adapter that cannot do so raises (anything), and the core goes on row by row.
     Results are fresh arrays; nothing of the user's is changed by a call, nor by an exception in one.
 
+    It may also have ``as_written``, the value of the user's own call at x before anything was promoted to float64,
+    shape (m,), which ``check_consistency`` compares in low precision.
+
     Attributes:
         x: the point, shape (n,).
         inputs: the leaves that x is made of, in order.

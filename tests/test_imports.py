@@ -32,6 +32,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_agreement",
         "_evidence",
         "_outcome",
+        "_second_sides",
     },  # two or more
     {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
@@ -46,6 +47,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_numerical",
         "_purity",
         "_reading",
+        "_regrouping",
         "_second",
         "_sparse_leg",
         "_structure",
@@ -54,7 +56,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_ties",
     },  # stages
     {"_report", "_text"},  # the result, whose records the stages fill
-    {"_verdict"},
+    {"_verdict", "_precision"},
     {
         "_directions",
         "_dust",
@@ -65,7 +67,6 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_noise",
         "_patterns",
         "_plateaus",
-        "_precision",
         "_probe",
         "_pattern",
         "_colouring",

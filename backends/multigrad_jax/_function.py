@@ -45,6 +45,7 @@ class JaxFunction:
         self.inputs: Sequence[Leaf] = arguments.leaves
         self.fixed: Sequence[str] = arguments.fixed
         written, self.repeats = _as_written(fn, arguments)
+        self.as_written = self.repeats[0]
         self.outputs: Sequence[Leaf] = written.results.leaves
         self._at, self.eps, noticed = settle(written, seed)
         if self._at is not written:

@@ -34,17 +34,15 @@ class NumpyBackend:
         if options.jac is not None:
             return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac), has_opinion=trace)
         if trace:
-            return NumpyFunction(fn, inputs, partial(_traced, fn))
+            return NumpyFunction(fn, inputs, _traced)
         raise InvalidUse(
             "no_derivative",
             "with trace=False there is no derivative to check: pass yours, jac=, a function like fn, or leave trace on",
         )
 
 
-def _traced(fn: Callable[..., Any], function: NumpyFunction) -> Derivative:
-    from multigrad_numpy._derivative import TracedDerivative  # JAX is imported when a trace is needed
-
-    return TracedDerivative(fn, function)
+def _traced(function: NumpyFunction) -> Derivative:
+    return function.trace
 
     def array(self, value: Any) -> npt.NDArray[Any]:
         return value if isinstance(value, np.ndarray) else np.from_dlpack(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from multigrad_numpy import _batch_rules  # noqa: F401 - enters the rules
+from multigrad_numpy import _batch_products, _batch_rules  # noqa: F401 - they enter the rules
 from multigrad_numpy._batched import BatchArray
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import lower

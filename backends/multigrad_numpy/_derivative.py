@@ -41,8 +41,10 @@ class TracedDerivative:
     def __init__(self, fn: Callable[..., Any], function: NumpyFunction) -> None:
         self._function, self._fn = function, fn
         value, self._linear = self._linearize(function.x)
-        self._compare(value, function.repeats[0], "at the point")
-        self._compare_nearby()
+        # Of a function that gives another value every time nothing can be said; the check itself reports it.
+        if np.array_equal(function.repeats[0], function.repeats[1], equal_nan=True):
+            self._compare(value, function.repeats[0], "at the point")
+            self._compare_nearby()
 
     def vjp(self, U: Array, /) -> Array:
         with jax.enable_x64(True):
@@ -84,7 +86,7 @@ class TracedDerivative:
         try:
             with np.errstate(all="ignore"):
                 expected = self._function(nearby[None])[0]
-        except Exception:  # the user's function need not be defined there
+        except Exception:  # noqa: BLE001 - the user's function need not be defined there
             return
         if np.isfinite(expected).all():
             self._compare(self._linearize(nearby)[0], expected, "near the point")

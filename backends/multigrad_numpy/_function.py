@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from multigrad_numpy._arguments import Arguments
 from multigrad_numpy._opinion import second_opinion
 from multigrad_numpy._results import Results
 from multigrad_numpy._rows import evaluate_rows
+
+if TYPE_CHECKING:
+    from multigrad_numpy._derivative import TracedDerivative
 
 
 class Derivative(Protocol):
@@ -82,9 +86,20 @@ class NumpyFunction:
     def jvp(self, V: Array, /) -> Array:
         return self._derivative.jvp(V)
 
+    @cached_property
+    def trace(self) -> TracedDerivative:
+        """The derivative by tracing ``fn``, whatever the derivative under test is; its ``values`` are the trace's own.
+
+        Raises:
+            Unsupported: ``fn`` can't be traced.
+        """
+        from multigrad_numpy._derivative import TracedDerivative  # JAX is imported when a trace is needed
+
+        return TracedDerivative(self._fn, self)
+
     def second_opinion(self, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
         """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n)."""
-        return second_opinion(self._fn, self, analytical, numeric, wrong) if self._has_opinion else []
+        return second_opinion(self, analytical, numeric, wrong) if self._has_opinion else []
 
     def at(self, x: Array, /) -> NumpyFunction:
         """The same function at another point."""

@@ -26,7 +26,19 @@ from multigrad_numpy._vectorize import Vectorize
 
 # Code of these is run as it is: they work on duck arrays by themselves, or never see one.
 _KEPT = frozenset(sys.stdlib_module_names) - PROXIED - {"__main__"} | frozenset(
-    "jax jaxlib torch autograd multigrad multigrad_numpy multigrad_jax multigrad_torch opt_einsum ml_dtypes pytest".split()
+    [
+        "jax",
+        "jaxlib",
+        "torch",
+        "autograd",
+        "multigrad",
+        "multigrad_numpy",
+        "multigrad_jax",
+        "multigrad_torch",
+        "opt_einsum",
+        "ml_dtypes",
+        "pytest",
+    ]
 )
 _CONTAINERS = (list, dict, tuple)
 
@@ -109,11 +121,13 @@ class Rebinding:
 
     def _container(self, thing: Any) -> Any:
         if type(thing) is list:
-            self.remember(thing, copy := [])
+            copy: list[Any] = []
+            self.remember(thing, copy)
             copy.extend(map(self, thing))
             return copy
         if type(thing) is dict:
-            self.remember(thing, table := {})
+            table: dict[Any, Any] = {}
+            self.remember(thing, table)
             table.update((key, self(value)) for key, value in thing.items())
             return table
         if type(thing) is tuple or hasattr(thing, "_fields"):
@@ -153,9 +167,9 @@ def own_code(kind: type[DuckArray], function: Callable[..., Any]) -> Callable[..
     Raises:
         TypeError: it is not written in Python.
     """
-    source = getattr(function, "_implementation", function)
+    source: Any = getattr(function, "_implementation", function)
     if isinstance(source, types.MethodType):
         return types.MethodType(Rebinding(kind).function(source.__func__), source.__self__)
-    if not isinstance(source, types.FunctionType):
+    if type(source) is not types.FunctionType:
         raise TypeError(f"{function!r} is not written in Python")
     return Rebinding(kind).function(source)

@@ -17,7 +17,20 @@ from multigrad_numpy._table import TABLE, Elementwise, Lifted
 _MODULES = ("linalg", "signal", "integrate", "fft")
 # Made of compiled or iterative code, or with another meaning than in SciPy.
 _NOT_JAX = frozenset(
-    "funm schur rsf2csf sqrtm hessenberg solve_sylvester eigh cholesky cho_factor lu_factor factorial expm_frechet".split()
+    [
+        "funm",
+        "schur",
+        "rsf2csf",
+        "sqrtm",
+        "hessenberg",
+        "solve_sylvester",
+        "eigh",
+        "cholesky",
+        "cho_factor",
+        "lu_factor",
+        "factorial",
+        "expm_frechet",
+    ]
 )
 
 for _name in dir(jsp):

@@ -10,7 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad.errors import MultigradError
-from multigrad_numpy import _rules_linalg, _rules_numpy, _rules_scipy  # noqa: F401 - enter the rules
+from multigrad_numpy import (  # noqa: F401 - they enter their rules
+    _rules_elementwise,
+    _rules_joining,
+    _rules_linalg,
+    _rules_order,
+    _rules_scipy,
+    _rules_scipy_linalg,
+    _rules_statistics,
+)
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import lower
 from multigrad_numpy._rebind import rebind
@@ -95,7 +103,7 @@ def _explained(error: Exception) -> Exception:
         chain.append(cause)
     for link in chain:
         if isinstance(link, MultigradError):
-            return link  # type: ignore[return-value]
+            return link
     text = str(error)
     if isinstance(error, ValueError) and "setting an array element with a sequence" in text:
         return refusal_at(error, STORED, STORED_REMEDY)

@@ -39,6 +39,7 @@ class TorchFunction:
         program = Program(fn, inputs, options)
         self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in program.slots])
         self._adopt(program)
+        self.as_written: Array = self.repeats[0]
         self.eps = settle(program, self.x, options.seed)
         if program.promoted:
             self.repeats = again(program, self.x, self.repeats)
