@@ -88,3 +88,11 @@ def test_beside_the_point_the_function_may_raise() -> None:
 
 def test_numbers_for_the_point_alone() -> None:
     assert check_grad(lambda x: np.sum(x**2), np.array([1.0, 2.0]), jac=lambda x: [2.0, 4.0]).verdict == "ok"
+
+
+@pytest.mark.parametrize("x", [np.ones(3), np.zeros((2, 2)), np.full(80, 2.0)])
+def test_traced_functions_and_torchs_own(x: np.ndarray[Any, Any]) -> None:
+    torch, jnp = pytest.importorskip("torch"), pytest.importorskip("jax.numpy")
+    assert check_grad(lambda x: np.exp(x) * np.sin(x), x).verdict == "ok"
+    assert check_grad(lambda x: x.exp() * x.sin(), torch.tensor(x)).verdict == "ok"
+    assert check_grad(lambda x: jnp.exp(x) * jnp.sin(x), jnp.asarray(x)).verdict == "ok"
