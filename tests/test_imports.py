@@ -40,6 +40,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_acceptance",
         "_analytical",
         "_batches",
+        "_belongings",
         "_detached",
         "_entries",
         "_diagnose",

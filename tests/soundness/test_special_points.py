@@ -95,4 +95,6 @@ def test_traced_functions_and_torchs_own(x: np.ndarray[Any, Any]) -> None:
     torch, jnp = pytest.importorskip("torch"), pytest.importorskip("jax.numpy")
     assert check_grad(lambda x: np.exp(x) * np.sin(x), x).verdict == "ok"
     assert check_grad(lambda x: x.exp() * x.sin(), torch.tensor(x)).verdict == "ok"
+    assert check_grad(lambda x: x.exp() * x.sin(), torch.tensor(x, dtype=torch.float32)).verdict == "ok"
+    assert check_grad(lambda x: x.exp() * x.sin(), torch.tensor(x, dtype=torch.bfloat16)).verdict == "ok"
     assert check_grad(lambda x: jnp.exp(x) * jnp.sin(x), jnp.asarray(x)).verdict == "ok"
