@@ -2,7 +2,7 @@
 
 Values that do not change over the smallest steps have two readings. A function computed in coarser arithmetic is a
 staircase, whose slope shows at larger steps only; relu left of 0 is flat, whatever happens further out. The first
-window in which the values do change tells them apart: a staircase has several plateaus in it.
+window in which the values do change tells them apart: a staircase has other plateaus in it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,13 @@ def window(x: Array, directions: Directions, step: float) -> Array:
 
 
 def is_staircase(values: Array, here: Array) -> Mask:
-    """Tell from f's values on the window, shape (2 * SAMPLES, m), whether there are several plateaus; shape (m,)."""
+    """Tell from f's values on the window, shape (2 * SAMPLES, m), whether it goes on in plateaus; shape (m,).
+
+    Near the end of its plateau a staircase may show a single one more.
+    """
     found = np.zeros(values.shape[1], np.bool_)
     for side in (values[:SAMPLES], values[SAMPLES:]):
         moved = side != here
         repeated = moved[1:] & (side[1:] == side[:-1])
-        levels = (moved[1:] & ~repeated).sum(axis=0)
-        found |= (levels >= 2) & (repeated.sum(axis=0) >= 0.3 * moved.sum(axis=0))
+        found |= moved.any(axis=0) & (repeated.sum(axis=0) >= 0.3 * moved.sum(axis=0))
     return found
