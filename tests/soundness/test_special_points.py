@@ -98,3 +98,11 @@ def test_traced_functions_and_torchs_own(x: np.ndarray[Any, Any]) -> None:
     assert check_grad(lambda x: x.exp() * x.sin(), torch.tensor(x, dtype=torch.float32)).verdict == "ok"
     assert check_grad(lambda x: x.exp() * x.sin(), torch.tensor(x, dtype=torch.bfloat16)).verdict == "ok"
     assert check_grad(lambda x: jnp.exp(x) * jnp.sin(x), jnp.asarray(x)).verdict == "ok"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_symmetric_matrices_stay_symmetric(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    for fn in (torch.linalg.cholesky, torch.linalg.inv, lambda x: torch.linalg.eigvalsh(x).sum()):
+        report = check_grad(fn, torch.eye(3, dtype=getattr(torch, dtype)), raise_exception=False)
+        assert report.verdict == "ok"
