@@ -27,6 +27,8 @@ from multigrad.errors import Defect, Unsupported
 SINGLES = 3
 # Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
 ROUNDING = 1e-11
+# Further backward passes where two differ, to see by how much they do.
+SAMPLES = 8
 # The largest cotangent tried, and the smallest: clipping of gradients is usually done at 1, 5 or 10.
 LARGE, SMALL = 32.0, 0.25
 
@@ -106,7 +108,7 @@ class Reverse:
         jacobian: row by row from one-hot cotangents, shape (m, n); sparse where it is known to be.
         contradictions: those of other products, by plain calls, that are not the Jacobian's, but for rounding.
         findings: what was noticed.
-        jitter: by how much two passes with one cotangent differ, as a fraction of the largest entry.
+        jitter: by how much two passes with one cotangent differ, as a fraction of an entry.
     """
 
     jacobian: Array | Sparse
@@ -129,7 +131,7 @@ def reverse(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None =
     compressed = _compressed(vjp, pattern.transposed, rng) if pattern is not None else None
     J: Array | Sparse = compressed or vjp(np.eye(f.repeats.shape[1]))
     probes = cotangent_probes(f, rng)
-    findings, jitter = _repeatable(f, probes[0].product, _one(f.vjp, probes[0].vector))
+    findings, jitter = _repeatable(f, probes[0].vector, probes[0].product)
     contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     if contradictions and compressed:
         J = vjp(np.eye(f.repeats.shape[1]))
@@ -198,7 +200,8 @@ def _one(method: object, row: Array) -> Array:
     return np.asarray(method(row[None])[0])  # type: ignore[operator]
 
 
-def _repeatable(f: FlatFunction, first: Array, second: Array) -> tuple[list[Finding], float]:
+def _repeatable(f: FlatFunction, u: Array, first: Array) -> tuple[list[Finding], float]:
+    second = _one(f.vjp, u)
     if np.array_equal(first, second, equal_nan=True):
         return [], 0.0
     moved = np.abs(second - first)
@@ -213,7 +216,10 @@ def _repeatable(f: FlatFunction, first: Array, second: Array) -> tuple[list[Find
         place(list(f.inputs), k),
         "look for random numbers or state in the backward pass",
     )
-    return [finding], float(np.max(moved, initial=0.0, where=np.isfinite(moved))) / (size or 1.0)
+    more = np.stack([first, second, *(_one(f.vjp, u) for _ in range(SAMPLES))])
+    with np.errstate(all="ignore"):
+        spread = np.ptp(more, axis=0) / np.max(np.abs(more), axis=0)
+    return [finding], float(np.max(spread, initial=0.0, where=np.isfinite(spread)))
 
 
 def defect_or_note(mode: str, error: Defect | Unsupported) -> Finding:

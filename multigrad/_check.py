@@ -332,6 +332,9 @@ class _Check:
         if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
             return
         leg = self.legs[-1]
+        if isinstance(leg, SparseLeg):
+            self.legs[-1] = leg.without_mismatch()
+            return
         row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
         with np.errstate(invalid="ignore"):
             explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
