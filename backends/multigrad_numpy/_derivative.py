@@ -46,11 +46,11 @@ class TracedDerivative:
 
     def vjp(self, U: Array, /) -> Array:
         with jax.enable_x64(True):
-            return np.asarray(jax.vmap(lambda u: self._transposed(u)[0])(jnp.asarray(U)))
+            return np.array(jax.vmap(lambda u: self._transposed(u)[0])(jnp.asarray(U)))
 
     def jvp(self, V: Array, /) -> Array:
         with jax.enable_x64(True):
-            return np.asarray(jax.vmap(self._linear)(jnp.asarray(V)))
+            return np.array(jax.vmap(self._linear)(jnp.asarray(V)))
 
     @cached_property
     def matrix(self) -> Array:
