@@ -169,7 +169,8 @@ def own_code(kind: type[DuckArray], function: Callable[..., Any]) -> Callable[..
     """
     source: Any = getattr(function, "_implementation", function)
     if isinstance(source, types.MethodType):
-        return types.MethodType(Rebinding(kind).function(source.__func__), source.__self__)
+        method: Any = source.__func__
+        return types.MethodType(Rebinding(kind).function(method), source.__self__)
     if type(source) is not types.FunctionType:
         raise TypeError(f"{function!r} is not written in Python")
     return Rebinding(kind).function(source)
