@@ -38,6 +38,7 @@ class Call:
     accept: frozenset[str]
     reference: str | None
     seed: int
+    order: int
     wide: bool = False
 
     @property

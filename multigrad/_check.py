@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from multigrad._analytical import (
     tangent_probe,
 )
 from multigrad._batches import Batched
+from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
@@ -135,7 +136,8 @@ def check_grad(
     modes = MODES[:1] if jac is not None else modes
     check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
     beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
-    result = _check_at(partial(adapter.flatten, fn, arguments, options), check, beside, order, seed)
+    with Belongings(fn, jac) as belongings:
+        result = _check_at(partial(adapter.flatten, fn, arguments, options), belongings, check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
@@ -144,6 +146,7 @@ def check_grad(
 
 def _check_at(
     flatten: Callable[[], FlatFunction],
+    belongings: Belongings,
     check: Callable[[FlatFunction], GradReport],
     beside: Callable[[FlatFunction, GradReport], GradReport],
     order: int,
@@ -153,7 +156,9 @@ def _check_at(
         f = flatten()
     except Defect as error:
         return refused(error.finding, seed)
-    report = beside(f, check(f))
+    memory = belongings.memory(f)
+    report = check(f)
+    report = report.unfounded().with_findings(memory) if memory else beside(f, report)
     return report if order == 1 else with_second_order(f, report, check, seed)
 
 
@@ -285,7 +290,8 @@ class _Check:
         grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
         if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
             check_ties(self.numerical, grouped)
-            self.legs.append(SparseLeg(mode, J, grouped))
+            sparse = SparseLeg(mode, J, grouped)
+            self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
             return
         J = J.dense() if isinstance(J, Sparse) else J
         analytical = self.directions.times(J)
@@ -316,7 +322,7 @@ class _Check:
     def _reconsidered(self, leg: Leg) -> Leg:
         """Take back mismatches that are no fault of the gradient."""
         if self.unsteady:
-            leg = replace(leg, status=np.where(leg.status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), leg.status))
+            leg = leg.without_mismatch()
         return _purity.allow_undefined(leg, self.numerical.here)
 
     def _allow_jitter(self, jitter: float) -> None:
@@ -363,6 +369,8 @@ class _Check:
         looped = self.values.why_looped
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
+        if self.legs:
+            self.findings += self._idle()
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
         dense = [leg for leg in self.legs if leg.mode in self.broken]
         if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
@@ -387,7 +395,25 @@ class _Check:
             seconds=0.0,
             seed=self.seed,
             reason=self._reason(findings) if verdict is Verdict.INCONCLUSIVE else "",
+            convention=self._convention(),
         )
+
+    def _convention(self) -> str:
+        is_complex = any(leaf.complex for leaf in (*self.f.inputs, *self.f.outputs))
+        return str(getattr(self.f, "convention", "")) if is_complex else ""
+
+    def _idle(self) -> Iterator[Finding]:
+        """List the parameters that get no gradient at all."""
+        params = [leaf for leaf in self.f.inputs if leaf.path.startswith("params")]
+        leg = self.legs[0]
+        if not params or not isinstance(leg, Leg):
+            return
+        idle = [leaf.path for leaf in params if not leg.analytical[:, leaf.slice].any()]
+        if idle:
+            evidence = f"no gradient at all reaches {', '.join(idle)}"
+            yield Finding(
+                "no_gradient", evidence, "params", "they can't be trained: unused, detached, or multiplied by 0"
+            )
 
     def _reason(self, findings: tuple[Finding, ...]) -> str:
         errors = [f for f in findings if f.severity == "error"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from multigrad import _blame
@@ -12,8 +14,9 @@ from multigrad._conventions import LEGAL, Convention
 from multigrad._discrepancies import by_derivative, by_value
 from multigrad._evidence import Evidence
 from multigrad._findings import Finding
-from multigrad._naming import name_values, set_phases
-from multigrad._outcome import Outcome, report
+from multigrad._naming import accumulation, name_values, set_phases
+from multigrad._outcome import Outcome, Weighed, report
+from multigrad._second_sides import second_order
 from multigrad._sides import Side
 from multigrad._verdict import Codes, Status
 from multigrad.errors import InvalidUse
@@ -50,7 +53,9 @@ class _Comparison:
             self.evidence.differentiate()
             self.conventions += self.evidence.compare_derivatives()
             self._name_values()
-            return report(self._outcome())
+            first = self._weigh(self.evidence, self.excused)
+            self._compare_low_precision()
+            return report(self._outcome(first, *self._second_order(first)))
 
     def _make_sides(self) -> Evidence:
         made: dict[str, Side] = {}
@@ -121,31 +126,56 @@ class _Comparison:
     def _accepts(self, convention: Convention) -> bool:
         return convention.name in LEGAL or convention.name in self.call.accept
 
-    def _outcome(self) -> Outcome:
-        evidence = self.evidence
-        groups = [[name for name in group if name not in self.excused] for group in evidence.groups]
+    def _weigh(self, evidence: Evidence, excused: Collection[str]) -> Weighed:
+        """Who is to blame by the evidence of one order."""
+        groups = [[name for name in group if name not in excused] for group in evidence.groups]
         groups = [group for group in groups if group]
         blamed = _blame.blame(groups, evidence.voices, evidence.refuted, evidence.foreign(), self.call.reference)
         for name in evidence.refuted:
             for claim in evidence.claims[name]:
                 self.worst += by_derivative(evidence.sides, evidence.sides[name], claim, claim.status)
-        differing = self._differing(set(blamed))
+        apart = len(groups) > 1 or len(evidence.voices) > 1
+        return Weighed(evidence, blamed, apart, self._differing(evidence, set(blamed)))
+
+    def _compare_low_precision(self) -> None:
+        """Note values that differ at the user's precision by more than its rounding, though not in float64."""
+        evidence, target = self.evidence, self.evidence.target
+        for side in evidence.others(target):
+            if evidence.alike(side.name, target.name):
+                self.conventions += accumulation(side, target)
+
+    def _second_order(self, first: Weighed) -> tuple[Weighed | None, list[Finding]]:
+        if self.call.order == 1:
+            return None, []
+        sides = first.evidence.sides
+        names = [
+            n for group in first.evidence.voices for n in group if n not in first.blamed and sides[n].differentiated
+        ]
+        evidence, findings = second_order(first.evidence, names, self.call.seed)
+        if evidence is None:
+            return None, findings
+        self.conventions += evidence.compare_derivatives()
+        for side in evidence.others(evidence.target):
+            if not evidence.alike(side.name, evidence.target.name):
+                status = evidence.values[side.name, evidence.target.name]
+                self.worst += by_value(evidence.sides, side, evidence.target, status)
+        return self._weigh(evidence, ()), findings
+
+    def _outcome(self, first: Weighed, second: Weighed | None, noticed: list[Finding]) -> Outcome:
         return Outcome(
-            evidence=evidence,
-            blamed=blamed,
-            apart=len(groups) > 1 or len(evidence.voices) > 1,
+            first=first,
+            second=second,
             moved=self.moved,
             excused=self.excused,
-            differing=differing,
             worst=self.worst,
             conventions=self.conventions,
-            findings=self.findings,
+            findings=[*self.findings, *noticed],
             unmatched=self.unmatched,
         )
 
-    def _differing(self, blamed: set[str]) -> dict[str, str]:
+    def _differing(self, evidence: Evidence, blamed: set[str]) -> dict[str, str]:
         """The sides whose derivatives differ from those of the innocent, with the words for it."""
-        evidence, differing = self.evidence, {}
+        differing = {}
         innocent = [group for group in evidence.voices if not set(group) & blamed]
         right = (innocent or evidence.voices or [[]])[0]
         for name in (n for group in evidence.voices for n in group if n not in right):

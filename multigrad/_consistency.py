@@ -31,6 +31,7 @@ def check_consistency(
     modes: Sequence[str] = MODES,
     rtol: float | None = None,
     accept: Collection[str] = (),
+    order: int = 1,
     seed: int = 0,
     raise_exception: bool = True,
 ) -> ConsistencyReport:
@@ -57,6 +58,7 @@ def check_consistency(
         rtol: relative tolerance: of derivatives; of values, what is called different rather than not told.
         accept: conventions that may differ, though each is another definition: "ddof", "gelu", "conjugation",
             "padding".
+        order: 2 to compare the derivatives of the gradients as well, of backends that have them.
         seed: of all random numbers in the comparison.
         raise_exception: whether to raise and warn, or only to return the report.
 
@@ -79,7 +81,7 @@ def check_consistency(
     """
     started = time.perf_counter()
     by_name = _by_backend(functions, backends)
-    _validate(by_name, reference, accept, {"mapping": mapping, "jac": jac, "params": params})
+    _validate(by_name, reference, accept, order, {"mapping": mapping, "jac": jac, "params": params})
     call = Call(
         functions=by_name,
         backends={name: get_backend(name) for name in by_name},
@@ -93,6 +95,7 @@ def check_consistency(
         accept=frozenset(accept),
         reference=reference,
         seed=seed,
+        order=order,
     )
     report = replace(_in_both_precisions(call), seconds=time.perf_counter() - started)
     if raise_exception:
@@ -174,7 +177,11 @@ def _inputs(inputs: Any, names: Collection[str]) -> Mapping[str, tuple[Any, ...]
 
 
 def _validate(
-    functions: Mapping[str, Any], reference: str | None, accept: Collection[str], by_backend: Mapping[str, Any]
+    functions: Mapping[str, Any],
+    reference: str | None,
+    accept: Collection[str],
+    order: int,
+    by_backend: Mapping[str, Any],
 ) -> None:
     if len(functions) < 2:
         raise InvalidUse(
@@ -183,6 +190,8 @@ def _validate(
     for name, fn in functions.items():
         if not callable(fn):
             raise InvalidUse("not_callable", f"the function for {name!r} must be callable, not {type(fn).__name__}")
+    if order not in (1, 2):
+        raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
     named = {"reference": [reference] if reference else [], **{k: list(v or {}) for k, v in by_backend.items()}}
     for argument, names in named.items():
         unknown = sorted(set(names) - set(functions))

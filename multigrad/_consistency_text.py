@@ -16,7 +16,7 @@ def as_text(report: ConsistencyReport) -> str:
     lines = [f"{report.verdict}: {_headline(report)}"]
     if report.reason:
         lines.append(f"  reason: {report.reason}")
-    lines += ["", *_aligned([("backend", "value", "reverse", "forward"), *_rows(report)])]
+    lines += ["", *_aligned(_rows(report))]
     if report.worst:
         lines += ["", *_aligned(_entries(report))]
     lines += [""] * bool(report.findings)
@@ -45,8 +45,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _rows(report: ConsistencyReport) -> list[tuple[str, ...]]:
-    columns = ("value", "reverse", "forward")
-    return [(name, *(row[column].note for column in columns)) for name, row in report.table.items()]
+    columns = ("value", "reverse", "forward", "second")[: 3 if report.order == 1 else 4]
+    rows = [(name, *(row[column].note for column in columns)) for name, row in report.table.items()]
+    return [("backend", *columns), *rows]
 
 
 def _entries(report: ConsistencyReport) -> list[tuple[str, ...]]:

@@ -85,12 +85,13 @@ def table(
         differing: backends whose derivative is not that of the agreeing ones, with the words to say so.
     """
     return {
-        name: {"value": values[name], **{mode: _derivative(side, mode, differing.get(name)) for mode in MODES}}
+        name: {"value": values[name], **{mode: derivative_cell(side, mode, differing.get(name)) for mode in MODES}}
         for name, side in sides.items()
     }
 
 
-def _derivative(side: Side, mode: str, differing: str | None) -> Cell:
+def derivative_cell(side: Side, mode: str, differing: str | None) -> Cell:
+    """What is said of a side's derivative by one mode."""
     if side.report is None or side.borrowed:
         return NOTHING
     leg = next((leg for leg in side.report.legs if leg.mode == mode), None)

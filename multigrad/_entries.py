@@ -24,6 +24,7 @@ class Entries:
         bar: the bound on the estimate's error.
         status: what is said of the entry, a ``Status``.
         broken: where f has no derivative.
+        smooth: the length of the steps within which f looks smooth, as far as it was looked at.
         unexplored: suspicious directions that were left on the short ladder since so many others are wrong.
     """
 
@@ -33,6 +34,7 @@ class Entries:
     bar: Array
     status: Codes
     broken: Mask
+    smooth: Array
     unexplored: int = 0
 
     @property

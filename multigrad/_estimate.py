@@ -70,16 +70,26 @@ def quotients(samples: Samples, here: Array, noise: Noise, eps: float, floor: An
     )
 
 
-def estimate(quotient: Array, noise: Array, ratio: float, orders: tuple[int, int] = CENTRAL, xp: Any = np) -> Estimate:
-    """Choose, entry by entry, the candidate of smallest bar from a ladder of quotients, shape (K, C, m)."""
+def estimate(
+    quotient: Array,
+    noise: Array,
+    ratio: float,
+    orders: tuple[int, int] = CENTRAL,
+    least: Array | None = None,
+    xp: Any = np,
+) -> Estimate:
+    """Choose, entry by entry, the candidate of smallest bar from a ladder of quotients, shape (K, C, m).
+
+    ``least``, of that shape, is what the bar of a candidate at a rung is at least.
+    """
     once, once_noise = extrapolate(quotient, noise, ratio ** orders[0])
     twice, twice_noise = extrapolate(once, once_noise, ratio ** orders[1])
     value, bar = quotient[-1], xp.full_like(quotient[-1], xp.inf)
     for skip, (a, n) in enumerate([(quotient, noise), (once, once_noise), (twice, twice_noise)]):
         bars = _bars(a, n, once, once_noise, skip, xp) if len(a) > 1 else ()
         for k in range(1, len(bars)):  # a first rung has nothing to be compared with
-            better = bars[k] < bar
-            value, bar = xp.where(better, a[k], value), xp.where(better, bars[k], bar)
+            wide = bars[k] if least is None else xp.maximum(bars[k], least[k])
+            value, bar = xp.where(wide < bar, a[k], value), xp.where(wide < bar, wide, bar)
     return Estimate(value, bar)
 
 

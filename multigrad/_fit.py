@@ -29,8 +29,11 @@ def exponents(rng: np.random.Generator) -> Array:
     return np.ravel(np.asarray(REACHES)[:, None] + np.log2(nodes))
 
 
-def fit(values: Array, up: Array, down: Array, at: Array, eps: float) -> Estimate:
-    """Fit f's values at ``_ladder.points``, shape (2 * K * C, m), and keep the fit of smallest bar for each entry."""
+def fit(values: Array, up: Array, down: Array, at: Array, eps: float, limit: Array) -> Estimate:
+    """Fit f's values at ``_ladder.points``, shape (2 * K * C, m), and keep the fit of smallest bar for each entry.
+
+    Only fits count whose longest step is below ``limit``, shape (C, m).
+    """
     plus, minus = values.reshape(2, len(at), up.shape[1], values.shape[-1])
     # The steps taken differ from those wanted by the rounding of x; the slope is what to correct for.
     delta = (plus - minus) * (2 * np.exp2(at)[:, None, None] / (up + down))
@@ -39,7 +42,8 @@ def fit(values: Array, up: Array, down: Array, at: Array, eps: float) -> Estimat
         _fit_one(delta[k : k + STEPS], floor[k : k + STEPS].max(axis=0), np.exp2(at[k : k + STEPS]))
         for k in range(0, len(at), STEPS)
     ]
-    bars = np.stack([one.bar for one in fits])
+    reaches = np.exp2(at).reshape(-1, STEPS).max(axis=1)
+    bars = np.stack([np.where(reach < limit, one.bar, np.inf) for one, reach in zip(fits, reaches, strict=True)])
     best = np.argmin(bars, axis=0)[None]
     slopes = np.stack([one.value for one in fits])
     return Estimate(np.take_along_axis(slopes, best, 0)[0], np.take_along_axis(bars, best, 0)[0])

@@ -17,6 +17,9 @@ from multigrad.backends import Array
 
 Mask = npt.NDArray[np.bool_]
 
+# A gap that falls more slowly than this power of the step stays.
+STEADY = 0.3
+
 
 @dataclass(frozen=True)
 class Kinks:
@@ -47,13 +50,49 @@ def suspected(q: Quotients, steps: Array, importance: Array) -> Mask:
     return np.asarray((gap[-1] * steps[-1] > 4 * q.noise[-1]) & (gap[-1] > 0.5 * gap[0]) & (gap[-1] > importance))
 
 
-def find(q: Quotients, ratio: float, importance: Array) -> Kinks:
+def straddled(q: Quotients, ratio: float) -> Array:
+    """Half the gap, less its noise, at the rungs from which on it does not fall with the step; else 0; (K, C, m).
+
+    There is a kink between x - h and x + h then, and a central quotient may lie anywhere between the slopes beside it:
+    on a step much larger than the distance to the kink it is their mean, whichever side x is on.
+    """
+    gap, gap_noise = np.abs(q.forward - q.backward), q.forward_noise + q.backward_noise
+    sure = gap - gap_noise
+    following = np.concatenate([sure[1:], np.full_like(sure[:1], -np.inf)])
+    stays = following > gap * ratio**-STEADY
+    return np.asarray(np.where(stays, 0.5 * sure, 0.0))
+
+
+def sides(q: Quotients, ratio: float) -> tuple[Estimate, Estimate]:
+    """The slopes to the left and to the right of x."""
+    left = estimate(q.backward, q.backward_noise, ratio, ONE_SIDED)
+    return left, estimate(q.forward, q.forward_noise, ratio, ONE_SIDED)
+
+
+def narrow(best: Estimate, left: Estimate, right: Estimate) -> Estimate:
+    """Choose the narrowest of the estimates from both sides and from one, where all agree.
+
+    With a kink near x, the smaller steps tell roughly that both slopes at x are the same, and all the steps away from
+    the kink what they are, if f is as simple there as it looks: good enough to accept a derivative, not to accuse one.
+    """
+    for one, other in ((left, right), (right, left)):
+        apart = (np.abs(one.value - other.value) > one.bar + other.bar) | (
+            np.abs(one.value - best.value) > one.bar + best.bar
+        )
+        better = ~apart & (one.bar < best.bar) & (one.bar <= other.bar)
+        best = Estimate(np.where(better, one.value, best.value), np.where(better, one.bar, best.bar))
+    return best
+
+
+def find(q: Quotients, ratio: float, importance: Array, left: Estimate, right: Estimate) -> Kinks:
     """Look for kinks, jumps and vertical tangents on the long ladder.
 
     Args:
         q: quotients at the K rungs.
         ratio: between neighbouring steps.
         importance: gaps below this are of no importance, shape (C, m).
+        left: the slope to the left of x.
+        right: the slope to the right.
     """
     gap, gap_noise = np.abs(q.forward - q.backward), q.forward_noise + q.backward_noise
     seen = np.isfinite(gap) & (gap_noise < 0.25 * gap)
@@ -61,41 +100,38 @@ def find(q: Quotients, ratio: float, importance: Array) -> Kinks:
     g0, g1, g2 = (_at(gap, last - i) for i in (2, 1, 0))
     with np.errstate(all="ignore"):
         slope = np.log(g0 / g2) / np.log(ratio**2)
-        steady = (slope < 0.3) & (np.log(g0 / g1) / np.log(ratio) < 0.4)
+        steady = (slope < STEADY) & (np.log(g0 / g1) / np.log(ratio) < 0.4)
     rungs = np.arange(len(gap))[:, None, None]
     bound = np.where((rungs > last) & np.isfinite(gap), gap + gap_noise, np.inf)
     vanishes = bound.min(axis=0) < 0.5 * g2
     broken = (last >= 2) & steady & ~vanishes & (g2 > importance)
     singular = (broken & (slope < -0.3)) | _diverges(q.central, q.central_noise, ratio)
     singular |= _diverges(_one_side(q), np.where(np.isfinite(q.forward), q.forward_noise, q.backward_noise), ratio)
-    right = _limit(q.forward, q.forward_noise, ratio, last)
-    left = _limit(q.backward, q.backward_noise, ratio, last)
+    right = _or_quotient(right, q.forward, q.forward_noise, last)
+    left = _or_quotient(left, q.backward, q.backward_noise, last)
     low = np.minimum(right.value - right.bar, left.value - left.bar)
     high = np.maximum(right.value + right.bar, left.value + left.bar)
     return Kinks(broken & ~singular, singular, low, high)
 
 
-def edge(q: Quotients, ratio: float) -> Estimate:
+def edge(q: Quotients, left: Estimate, right: Estimate) -> Estimate:
     """Estimate the derivative from inside, where f is not finite on one side of x at any step."""
     out_right = ~np.isfinite(q.forward).any(axis=0)
     out_left = ~np.isfinite(q.backward).any(axis=0)
-    quotient = np.where(out_left, q.forward, q.backward)
-    noise = np.where(out_left, q.forward_noise, q.backward_noise)
-    inside = estimate(quotient, noise, ratio, ONE_SIDED)
-    return Estimate(inside.value, np.where(out_right ^ out_left, inside.bar, np.inf))
+    bar = np.where(out_right ^ out_left, np.where(out_left, right.bar, left.bar), np.inf)
+    return Estimate(np.where(out_left, right.value, left.value), bar)
 
 
 def _one_side(q: Quotients) -> Array:
     return np.where(np.isfinite(q.forward), q.forward, np.where(np.isfinite(q.backward), q.backward, np.nan))
 
 
-def _limit(quotient: Array, noise: Array, ratio: float, rung: npt.NDArray[np.intp]) -> Estimate:
+def _or_quotient(slope: Estimate, quotient: Array, noise: Array, rung: npt.NDArray[np.intp]) -> Estimate:
     """The one-sided slope; the quotient at ``rung`` itself where extrapolation finds nothing better."""
-    limit = estimate(quotient, noise, ratio, ONE_SIDED)
     plain, plain_bar = _at(quotient, rung), _at(noise, rung)
     plain_bar = plain_bar + 1e-3 * np.abs(plain)
-    found = np.isfinite(limit.bar)
-    return Estimate(np.where(found, limit.value, plain), np.where(found, limit.bar, plain_bar))
+    found = np.isfinite(slope.bar)
+    return Estimate(np.where(found, slope.value, plain), np.where(found, slope.bar, plain_bar))
 
 
 def _diverges(quotient: Array, noise: Array, ratio: float, rungs: int = 5) -> Mask:

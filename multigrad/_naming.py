@@ -17,6 +17,9 @@ from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
 
 NEARBY = 6
+DOUBLE = 2.0**-52
+# Sums in low precision that differ by so many units in the last place were not added up in the same way.
+ACCUMULATED = 32
 
 
 def differences(a: Side, b: Side, status: Codes) -> Iterator[tuple[int, Difference]]:
@@ -61,6 +64,31 @@ def name_values(side: Side, other: Side, status: Codes) -> tuple[list[Convention
         elif words := diagnose(difference):
             slips.append(Finding("diagnosis", f"{side.name} as compared with {other.name}: {words}", path))
     return conventions, slips
+
+
+def accumulation(a: Side, b: Side) -> list[Convention]:
+    """Note where two sides that agree in float64 have accumulated other rounding errors in low precision."""
+    found = []
+    at = 0
+    for pair, other in zip(a.outputs, b.outputs, strict=True):
+        span = slice(at, at + pair.leaf.size)
+        at = span.stop
+        x, y = a.as_written[span], b.as_written[span]
+        gap = np.abs(x - y) / np.maximum(np.max(np.abs(y), initial=0.0), 1e-300)
+        eps = max(roundoff(pair.leaf.dtype), roundoff(other.leaf.dtype))
+        k = int(np.argmax(gap)) if gap.size else 0
+        if gap.size and eps > DOUBLE and gap[k] > ACCUMULATED * eps:
+            evidence = (
+                f"at {pair.reference.place(pair.reference.start + k)} {a.name} gives {x[k]:.9g} and {b.name} {y[k]:.9g} "
+                f"in {pair.leaf.dtype}, {gap[k] / eps:.0f} units in the last place; in float64 they agree"
+            )
+            found.append(Convention("float32_accumulation", pair.reference.path, (a.name, b.name), evidence))
+    return found
+
+
+def roundoff(dtype: str) -> float:
+    """The unit roundoff of a dtype by name."""
+    return {"float32": 2.0**-23, "complex64": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype, DOUBLE)
 
 
 def agree_nearby(a: Side, b: Side) -> bool:

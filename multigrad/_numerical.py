@@ -14,6 +14,7 @@ from multigrad._entries import Entries as Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
+from multigrad._regrouping import regroup
 from multigrad._reading import TwoReadings, read
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array, Leaf
@@ -46,6 +47,10 @@ class Numerical:
     ) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
         with np.errstate(all="ignore"):
+            return self._compare(directions, analytical, self._context(directions, analytical, inputs, outputs))
+
+    def _compare(self, directions: Directions, analytical: Array, context: Context) -> Entries:
+        with np.errstate(all="ignore"):
             count, m = analytical.shape
             found = Entries(
                 directions,
@@ -54,8 +59,8 @@ class Numerical:
                 bar=np.empty((count, m)),
                 status=np.empty((count, m), np.int8),
                 broken=np.zeros((count, m), np.bool_),
+                smooth=np.full((count, m), np.inf),
             )
-            context = self._context(directions, analytical, inputs, outputs)
             sure = np.empty((count, m), np.bool_)
             size = max(1, BLOCK // max(m, self.x.size, 1))
             for start in range(0, count, size):
@@ -93,13 +98,17 @@ class Numerical:
             found.bars.T * weights,
             found.statuses.T.copy(),
             np.zeros((units.n, J.shape[0]), np.bool_),
+            np.full((units.n, J.shape[0]), np.inf),
         )
-        part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
+        with np.errstate(all="ignore"):
+            context = self._context(units, every.analytical, inputs, outputs).of(columns)
+        part = self._compare(units.take(columns), every.analytical[columns], context)
         for kept, new in (
             (every.value, part.value),
             (every.bar, part.bar),
             (every.status, part.status),
             (every.broken, part.broken),
+            (every.smooth, part.smooth),
         ):
             kept[columns] = new
         every.unexplored = part.unexplored
@@ -125,7 +134,7 @@ class Numerical:
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
             kinks = _kinks.Kinks(kink, np.zeros_like(kink), low - best.bar, high + best.bar)
             status = _verdict.admit_kinks(status, analytical, kinks)
-        return Entries(directions, analytical, value, best.bar, status, kink)
+        return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
     @property
     def relative_noise(self) -> Array:
@@ -169,18 +178,27 @@ class Numerical:
         self, sampled: _ladder.Samples, analytical: Array, own: Context, outputs: Index
     ) -> tuple[Codes, Array, Array, Mask]:
         """Judge single places on the short ladder, as one direction; ``outputs`` are those that they belong to."""
-        noise = self.noise
-        assert noise is not None
-        floor = self.jitter[outputs] if isinstance(self.jitter, np.ndarray) else self.jitter
-        q = quotients(
-            sampled, self.here[outputs], Noise(noise.sigma[outputs], noise.level[outputs]), self.rules.eps, floor
-        )
+        noise, floor = self._noise_at(outputs)
+        q = quotients(sampled, self.here[outputs], noise, self.rules.eps, floor)
         best = estimate(q.central, q.central_noise, sampled.ratio)
         said = _verdict.judge(analytical, best, own, self.rules)
         sharp = said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
         return said.status[0], best.value[0], best.bar[0], sharp[0]
 
     def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
+        packed = regroup(directions, ~sure)
+        if packed is not None:
+            part, told = packed.entries(found), packed.take(sure, True).astype(np.bool_)
+            self._follow(packed.directions, part, told, packed.context(context))
+            for new, kept in ((part.value, found.value), (part.bar, found.bar), (part.status, found.status)):
+                packed.put(new, kept)
+            packed.put(part.broken, found.broken)
+            packed.put(part.smooth, found.smooth)
+            packed.put(np.ones_like(told), sure)
+            found.unexplored = part.unexplored
+        self._follow(directions, found, sure, context)
+
+    def _follow(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
         suspicious = np.flatnonzero(~sure.all(axis=1))
         if not len(suspicious):
             return
@@ -202,28 +220,39 @@ class Numerical:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
         sampled = self._climb(part, exponents)
-        own = self._own(context, chosen)
-        noise = self.noise
-        assert noise is not None
-        two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
-        reading = two.settle(self._staircases(part, two))
-        found.broken[chosen] = reading.broken
-        fresh = ~sure[chosen]
-        found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
-        found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
-        found.bar[chosen] = np.where(fresh, reading.bar, found.bar[chosen])
+        c, i = np.nonzero(~sure[chosen])
+        analytical = found.analytical[chosen[c], i][None]
+        noise, floor = self._noise_at(i)
+        own = self._own(context, chosen).at(c, i)
+        two = read(sampled.at(c, i), self.here[i], noise, floor, analytical, own, self.rules)
+        reading = two.settle(self._staircases(part, two, c, i))
+        places = chosen[c], i
+        found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
+        found.status[places] = reading.status[0]
+        found.value[places], found.bar[places] = reading.value[0], reading.bar[0]
 
-    def _staircases(self, directions: Directions, two: TwoReadings) -> Mask:
-        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat."""
-        doubted = two.doubted & (two.flat > 0)
-        pairs = {(int(c), float(two.flat[c, i])) for c, i in zip(*np.nonzero(doubted), strict=True)}
+    def _noise_at(self, outputs: Index) -> tuple[Noise, Array | float]:
+        """The noise of some outputs, and what every value has besides."""
+        noise, jitter = self.noise, self.jitter
+        assert noise is not None
+        floor = jitter[outputs] if isinstance(jitter, np.ndarray) else jitter
+        return Noise(noise.sigma[outputs], noise.level[outputs]), floor
+
+    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> Mask:
+        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat.
+
+        The readings are of the places (c, i), shape (1, places).
+        """
+        doubted, flat = two.doubted[0] & (two.flat[0] > 0), two.flat[0]
+        pairs = sorted({(int(c[k]), float(flat[k])) for k in np.flatnonzero(doubted)})
         if len(pairs) > _plateaus.AT_MOST:
-            return doubted
+            return doubted[None]
         staircase = np.zeros_like(doubted)
-        for c, step in sorted(pairs):
-            points = _plateaus.window(self.x, directions.take(np.array([c])), step)
-            staircase[c] |= (two.flat[c] == step) & _plateaus.is_staircase(self.f(points), self.here)
-        return staircase & doubted
+        for direction, step in pairs:
+            points = _plateaus.window(self.x, directions.take(np.array([direction])), step)
+            found = _plateaus.is_staircase(self.f(points), self.here)
+            staircase |= (c == direction) & (flat == step) & found[i]
+        return (staircase & doubted)[None]
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
@@ -237,10 +266,12 @@ class Numerical:
             some = chosen[start : start + size]
             at = _fit.exponents(self.rng)
             X, up, down = _ladder.points(self.x, directions.take(some), at)
-            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps)
+            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps, found.smooth[some])
             own = self._own(context, some)
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
-            better = hidden[some] & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
+            # The fit has larger steps than what it is to sharpen, which it must not contradict.
+            within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
+            better = hidden[some] & within & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 

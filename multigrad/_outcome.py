@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from multigrad._consistency_report import Cell, Consistency, ConsistencyReport, Discrepancy
+from multigrad._consistency_report import NOTHING, Cell, Consistency, ConsistencyReport, Discrepancy
 from multigrad._conventions import Convention
-from multigrad._discrepancies import SHOWN, table, value_cell
+from multigrad._discrepancies import SHOWN, derivative_cell, table, value_cell
 from multigrad._evidence import Evidence
 from multigrad._findings import Finding
 from multigrad._sides import Side
@@ -15,28 +15,57 @@ from multigrad._verdict import Status
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """All that is known when nothing more is going to be looked at.
+class Weighed:
+    """What the evidence of one order of derivatives comes to.
 
     Attributes:
         blamed: the odd ones out, each with the evidence.
         apart: whether the sides fall into several groups, by values or by derivatives.
-        moved: sides that agree in another layout than the user said.
-        excused: sides whose values differ by conventions that are legal or accepted.
         differing: sides whose derivatives are not those of the right ones, with the words for it.
-        unmatched: leaves without a counterpart.
     """
 
     evidence: Evidence
     blamed: Mapping[str, str]
     apart: bool
+    differing: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that is known when nothing more is going to be looked at.
+
+    Attributes:
+        first: what the values and first derivatives come to.
+        second: the gradients and their derivatives, if they were compared.
+        moved: sides that agree in another layout than the user said.
+        excused: sides whose values differ by conventions that are legal or accepted.
+        unmatched: leaves without a counterpart.
+    """
+
+    first: Weighed
+    second: Weighed | None
     moved: Sequence[str]
     excused: Sequence[str]
-    differing: Mapping[str, str]
     worst: Sequence[Discrepancy]
     conventions: Sequence[Convention]
     findings: Sequence[Finding]
     unmatched: Sequence[Finding]
+
+    @property
+    def evidence(self) -> Evidence:
+        """That of the first order."""
+        return self.first.evidence
+
+    @property
+    def orders(self) -> list[Weighed]:
+        """The orders that were compared."""
+        return [self.first] if self.second is None else [self.first, self.second]
+
+    @property
+    def blamed(self) -> Mapping[str, str]:
+        """The odd ones out, each with the evidence."""
+        later = {} if self.second is None else {n: f"{why}, at order 2" for n, why in self.second.blamed.items()}
+        return {**later, **self.first.blamed}
 
 
 def report(outcome: Outcome) -> ConsistencyReport:
@@ -51,7 +80,7 @@ def report(outcome: Outcome) -> ConsistencyReport:
         odd=tuple(name for name in sides if name in outcome.blamed),
         blame=outcome.blamed,
         agreeing=right if len(right) > 1 or reference else (),
-        table=table(sides, {name: _value_cell(outcome, side) for name, side in sides.items()}, outcome.differing),
+        table=_table(outcome),
         worst=tuple(sorted(outcome.worst, key=lambda d: -d.excess)[:SHOWN]),
         conventions=tuple(dict.fromkeys(outcome.conventions)),
         findings=tuple(dict.fromkeys(noted)),
@@ -60,12 +89,32 @@ def report(outcome: Outcome) -> ConsistencyReport:
         reference=evidence.lead.name,
         seconds=0.0,
         reason=reason,
+        order=evidence.call.order,
     )
+
+
+def _table(outcome: Outcome) -> dict[str, dict[str, Cell]]:
+    sides = outcome.evidence.sides
+    cells = table(sides, {name: _value_cell(outcome, side) for name, side in sides.items()}, outcome.first.differing)
+    if outcome.evidence.call.order == 2:
+        for name, row in cells.items():
+            row["second"] = _second_cell(outcome.second, name)
+    return cells
+
+
+def _second_cell(second: Weighed | None, name: str) -> Cell:
+    if second is None or name not in second.evidence.sides:
+        return NOTHING
+    side, target = second.evidence.sides[name], second.evidence.target
+    if not second.evidence.alike(name, target.name):
+        return Cell(Consistency.MISMATCH, f"another gradient than {target.name}")
+    return derivative_cell(side, "reverse", second.differing.get(name))
 
 
 def _verdict(outcome: Outcome) -> tuple[Consistency, str]:
     lost = [f for f in outcome.unmatched if f.kind == "unmatched"]
-    if outcome.blamed or outcome.apart or outcome.moved or any(f.where.startswith("output") for f in lost):
+    apart = any(weighed.apart for weighed in outcome.orders)
+    if outcome.blamed or apart or outcome.moved or any(f.where.startswith("output") for f in lost):
         return Consistency.MISMATCH, ""
     reason = _doubt(outcome) or next((f.evidence for f in lost), "")
     if reason:
@@ -79,13 +128,14 @@ def _doubt(outcome: Outcome) -> str:
     for (a, b), status in evidence.values.items():
         if (status == Status.INCONCLUSIVE).any() and not {a, b} & set(outcome.excused):
             return f"{a} and {b} differ in value by more than rounding, but by less than {evidence.rtol:g} of the value"
+    speaking = [side.name for side in evidence.sides.values() if side.differentiated]
+    # Whether a value is NaN, and what is made of free phases, has been seen by comparing the sides.
+    seen = {"non_finite", "ill_defined"} if len(speaking) > 1 else {"non_finite"}
     for name, side in evidence.sides.items():
         found = [] if side.report is None else side.report.findings
-        # That a value is NaN in one and not in another has been seen by comparing them.
-        errors = [f for f in found if f.severity == "error" and f.kind != "non_finite"]
+        errors = [f for f in found if f.severity == "error" and f.kind not in seen]
         if errors:
             return f"{name}: {errors[0].kind}: {errors[0].evidence}"
-    speaking = [side.name for side in evidence.sides.values() if side.differentiated]
     if len(speaking) == 1 and (evidence.claims[speaking[0]][0].status == Status.INCONCLUSIVE).any():
         return f"the derivatives of {speaking[0]}, the only ones, can't be told by differences"
     return ""

@@ -25,12 +25,14 @@ class Reading:
         bar: the bound on its error.
         status: a ``Status`` each.
         broken: where f has no derivative.
+        smooth: the length of the steps within which f looks smooth; inf if at all.
     """
 
     value: Array
     bar: Array
     status: Codes
     broken: Mask
+    smooth: Array
 
     def where(self, chosen: Mask, other: Reading) -> Reading:
         """Take the entries that are ``chosen`` from here and the rest from ``other``."""
@@ -39,6 +41,7 @@ class Reading:
             np.where(chosen, self.bar, other.bar),
             np.where(chosen, self.status, other.status),
             np.where(chosen, self.broken, other.broken),
+            np.where(chosen, self.smooth, other.smooth),
         )
 
 
@@ -98,16 +101,25 @@ def _read(
 ) -> Reading:
     ratio = samples.ratio
     q = quotients(samples, here, noise, rules.eps, floor)
-    best = estimate(q.central, q.central_noise, ratio)
-    inside = _kinks.edge(q, ratio)
+    left, right = _kinks.sides(q, ratio)
+    straddled = _kinks.straddled(q, ratio)
+    best = estimate(q.central, q.central_noise, ratio, least=straddled)
+    inside = _kinks.edge(q, left, right)
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
     best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
     status = _verdict.judge(analytical, best, context, rules).status
+    narrow = _kinks.narrow(best, left, right)
+    narrowed = _verdict.judge(analytical, narrow, context, rules).status
+    accepted = (status == Status.INCONCLUSIVE) & (narrowed < Status.NONDIFFERENTIABLE)
+    status = np.where(accepted, narrowed, status)
+    best = Estimate(np.where(accepted, narrow.value, best.value), np.where(accepted, narrow.bar, best.bar))
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0))
-    return Reading(best.value, best.bar, _verdict.admit_kinks(status, analytical, kinks), kinks.kink | kinks.singular)
+    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right)
+    status = _verdict.admit_kinks(status, analytical, kinks)
+    smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
+    return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth)
 
 
 def _quantum(samples: Samples, flat: Array, noise: Noise, rules: Rules) -> Array:

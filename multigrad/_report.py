@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from multigrad._findings import Finding
-from multigrad._verdict import Codes, Rules, Status, Verdict
+from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf
 
 if TYPE_CHECKING:
@@ -111,6 +111,10 @@ class Leg:
         told = (self.status == Status.OK) & (size > 0)
         return float(np.max(self.bar / np.where(told, size, 1.0), initial=0.0, where=told))
 
+    def without_mismatch(self) -> Leg:
+        """The same where what was a mismatch cannot be told."""
+        return replace(self, status=forgive(self.status))
+
     @property
     def size(self) -> int:
         """The number of entries."""
@@ -161,6 +165,7 @@ class GradReport:
         seed: of the random numbers in it.
         reason: why it cannot be told, if it cannot.
         second: the report on the derivative of the derivative, if that was asked for.
+        convention: what a gradient with respect to complex numbers is, where there are any.
     """
 
     verdict: Verdict
@@ -178,6 +183,7 @@ class GradReport:
     seed: int
     reason: str = field(default="")
     second: GradReport | None = None
+    convention: str = ""
 
     def __bool__(self) -> bool:
         return self.verdict in (Verdict.OK, Verdict.NONDIFFERENTIABLE)
@@ -216,6 +222,13 @@ class GradReport:
         reason = f"{errors[0].kind}: {errors[0].evidence}" if errors and not self.reason else self.reason
         reason = reason if verdict is Verdict.INCONCLUSIVE else ""
         return replace(self, findings=every, verdict=verdict, reason=reason)
+
+    def unfounded(self) -> GradReport:
+        """The same where the values do not bear the verdict: what was a mismatch cannot be told."""
+        legs = tuple(leg.without_mismatch() for leg in self.legs)
+        findings = tuple(f for f in self.findings if f.kind not in ("diagnosis", "nonlinear_backward"))
+        verdict = Verdict.INCONCLUSIVE if self.verdict is Verdict.MISMATCH else self.verdict
+        return replace(self, legs=legs, extra=(), findings=findings, verdict=verdict)
 
     def with_second(self, second: GradReport) -> GradReport:
         """The same with a report on the second order, which counts as much."""
@@ -284,6 +297,7 @@ class GradReport:
             "evaluations": self.evaluations,
             "seconds": self.seconds,
             "seed": self.seed,
+            "convention": self.convention,
             "second": self.second.to_dict() if self.second is not None else None,
         }
 

@@ -59,6 +59,12 @@ class Side:
         """The plain call's values in common places, shape (m,)."""
         return np.asarray(self.signs * self.f.repeats[0, self.rows])
 
+    @property
+    def as_written(self) -> Array:
+        """The same at the user's own precision, where the adapter evaluates low precision in float64."""
+        plain = getattr(self.f, "as_written", self.f.repeats[0])
+        return np.asarray(self.signs * plain[self.rows])
+
     @cached_property
     def _measured(self) -> _noise.Noise:
         rng = np.random.default_rng(0)
@@ -116,6 +122,13 @@ class Side:
 def places(pairs: Sequence[Pair]) -> Index:
     """The sides' own places of all pairs, in the reference's order."""
     return np.concatenate([np.zeros(0, np.intp), *(pair.places for pair in pairs)])
+
+
+def vector(side: Side, common: Array) -> Array:
+    """Bring a vector over the outputs, in common places, to the side's own: shape (own m,), zero elsewhere."""
+    out = np.zeros(side.f.repeats.shape[1])
+    out[side.rows] = np.where(np.isfinite(side.signs), side.signs, 0.0) * common
+    return out
 
 
 def flatten(backend: Backend, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> FlatFunction:

@@ -80,9 +80,7 @@ class Structure:
         return out
 
 
-def find_structure(
-    f: Batched, x: Array, inputs: Sequence[Leaf], rng: np.random.Generator
-) -> Structure | None:
+def find_structure(f: Batched, x: Array, inputs: Sequence[Leaf], rng: np.random.Generator) -> Structure | None:
     """Group the inputs of f around ``x``, shape (n,); None where that would not save half the directions."""
     n = x.size
     found = find_pattern(f, x, inputs, rng)

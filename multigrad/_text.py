@@ -81,6 +81,8 @@ def _counts(report: GradReport) -> list[str]:
         modes += [f"{mode} agrees" for mode in report.second.agreeing]
     if modes:
         lines.append("  modes: " + ", ".join(modes))
+    if report.convention:
+        lines.append(f"  complex numbers count as pairs of reals; {report.convention}")
     if report.fixed:
         lines.append("  held fixed: " + ", ".join(report.fixed))
     if report.verdict is not Verdict.OK:

@@ -87,6 +87,11 @@ class Context:
     dust: Array
     noise: Array
 
+    def of(self, c: npt.NDArray[np.intp]) -> Context:
+        """Some of the directions."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise)
+
     def at(self, c: npt.NDArray[np.intp], i: npt.NDArray[np.intp]) -> Context:
         """Some of the places (direction, output), as one direction with as many outputs."""
         row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
@@ -181,3 +186,8 @@ def spare_scale_conflicts(
     return np.where(
         (status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status
     )
+
+
+def forgive(status: Codes) -> Codes:
+    """Take back every mismatch: it cannot be told."""
+    return np.where(status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), status)

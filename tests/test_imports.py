@@ -32,25 +32,31 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_agreement",
         "_evidence",
         "_outcome",
+        "_second_sides",
     },  # two or more
     {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
     {"_check"},  # the sequence
     {
+        "_acceptance",
         "_analytical",
         "_batches",
         "_detached",
+        "_entries",
         "_diagnose",
         "_nearby",
         "_numerical",
         "_purity",
         "_reading",
+        "_regrouping",
         "_second",
+        "_sparse_leg",
+        "_structure",
         "_gauge",
         "_symmetric",
         "_ties",
     },  # stages
     {"_report", "_text"},  # the result, whose records the stages fill
-    {"_verdict"},
+    {"_verdict", "_precision"},
     {
         "_directions",
         "_dust",
@@ -61,9 +67,9 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_noise",
         "_patterns",
         "_plateaus",
-        "_precision",
         "_probe",
-        "_structure",
+        "_pattern",
+        "_colouring",
     },  # concepts
     {"backends", "_tree", "_user_jac"},  # the contract, and what adapters share
     {"_findings", "errors"},  # words

@@ -35,6 +35,8 @@ class JaxFunction:
         seed: of the points at which low precision and float64 are compared.
     """
 
+    convention = "jax.grad is dL/dre - i dL/dim (the conjugate of torch's)"
+
     def __init__(
         self, fn: Callable[..., Any], inputs: tuple[Any, ...], jac: Callable[..., Any] | None, seed: int = 0
     ) -> None:
@@ -43,6 +45,7 @@ class JaxFunction:
         self.inputs: Sequence[Leaf] = arguments.leaves
         self.fixed: Sequence[str] = arguments.fixed
         written, self.repeats = _as_written(fn, arguments)
+        self.as_written = self.repeats[0]
         self.outputs: Sequence[Leaf] = written.results.leaves
         self._at, self.eps, noticed = settle(written, seed)
         if self._at is not written:

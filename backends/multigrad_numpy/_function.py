@@ -47,6 +47,8 @@ class NumpyFunction:
         noticed: the findings; whoever has one to report appends it.
     """
 
+    convention = "jac is dF/dz for C to C, dL/dre + i dL/dim for C to R"
+
     def __init__(
         self,
         fn: Callable[..., Any],

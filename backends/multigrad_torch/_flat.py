@@ -33,10 +33,13 @@ class TorchFunction:
 
     repeats: Array
 
+    convention = "torch's gradient is dL/dre + i dL/dim (the conjugate of JAX's)"
+
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
         program = Program(fn, inputs, options)
         self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in program.slots])
         self._adopt(program)
+        self.as_written: Array = self.repeats[0]
         self.eps = settle(program, self.x, options.seed)
         if program.promoted:
             self.repeats = again(program, self.x, self.repeats)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from multigrad.backends import Array, Leaf
 from multigrad_torch._cotangents import several
-from multigrad_torch._engine import run_backward
 from multigrad_torch._leaves import Slot, copied
 from multigrad_torch._params import Params
 from multigrad_torch._program import Program
@@ -53,8 +52,7 @@ class Gradient(Program):
             if pairs:
                 outputs = [output for output, _ in pairs]
                 cotangents = [self._cotangent(leaf, output) for output, leaf in pairs]
-                with evaluation.active():
-                    gradients = run_backward(outputs, cotangents, wanted, retain_graph=True, create_graph=True)
+                gradients = evaluation.gradients(outputs, cotangents, wanted, create_graph=True)
             return [_numbers(slot, g) for slot, g in zip(first.slots, gradients, strict=True)]
 
     def _prepare(self, leaves: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:

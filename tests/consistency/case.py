@@ -36,7 +36,9 @@ class Case:
     def arguments(self, dtype: str) -> tuple[Any, ...]:
         """The inputs in ``float64`` or ``float32``, complex ones in the complex type of that precision."""
         kinds = {"f": dtype, "c": {"float64": "complex128", "float32": "complex64"}[dtype]}
-        return tuple(np.asarray(x).astype(kinds.get(np.asarray(x).dtype.kind, np.asarray(x).dtype)) for x in self.inputs)
+        return tuple(
+            np.asarray(x).astype(kinds.get(np.asarray(x).dtype.kind, np.asarray(x).dtype)) for x in self.inputs
+        )
 
 
 def draw(seed: int, *shape: int, low: float = -1.5, high: float = 1.5) -> Any:

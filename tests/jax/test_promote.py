@@ -104,6 +104,15 @@ def test_float32_inside_a_float64_function():
     assert check_grad(fn, (x,), "jax")
 
 
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "ok"), (1.001, "mismatch")])
+def test_the_users_jac_of_low_precision(factor, verdict):
+    x = jnp.asarray([0.3, 0.7, -0.2], jnp.float32)
+    report = check_grad(
+        jnp.sin, (x,), jac=lambda x: factor * jnp.diag(jnp.cos(x)).astype(x.dtype), raise_exception=False
+    )
+    assert report.verdict == verdict
+
+
 def test_complex_numbers_of_low_precision():
     z = jnp.asarray([1 + 2j, 0.5 - 1j], jnp.complex64)
     f = flatten(lambda z: z**3, z)

@@ -126,7 +126,38 @@ def test_convolution_of_the_documentation():
     assert named == {(f"output[0, 0, {i}, {j}]", f"inputs[0][0, 0, {i}, {j}]") for i in (0, 1) for j in (0, 1)}
 
 
+def test_second_order_of_parameters():
+    assert check_grad(nn.Sequential(nn.Linear(3, 2), nn.Tanh()), torch.randn(2, 3), order=2)
+
+
+def test_parameters_that_are_checked_beside_the_inputs():
+    w = torch.randn(3, requires_grad=True)
+    assert check_grad(lambda x: (x * w).sin(), torch.randn(3), params="captured")
+    report = check_grad(
+        scaled(lambda x: x.detach() * w, 1.01), torch.randn(3), params="captured", raise_exception=False
+    )
+    assert report.verdict == "mismatch"
+    assert (w.dtype, w.grad) == (torch.float32, None)
+
+
 # ------------------------------------------------------------------------------------------------ what cannot be
+
+
+@pytest.mark.parametrize("bug", [0, 1e-2, 1e-3])
+def test_coarse_arithmetic_is_no_proof(bug):
+    def fn(x):
+        return x * (2.0 if x.element_size() == 2 else 3.0)
+
+    report = check_grad(scaled(fn, 1 + bug), torch.randn(3).bfloat16(), raise_exception=False)
+    assert report.verdict == "inconclusive" and "cannot be seen" in report.reason
+
+
+def test_float32_as_it_is_written_shows_errors_of_a_thousandth():
+    def fn(x):
+        return x.sin() * (2.0 if x.element_size() == 4 else 3.0)
+
+    assert check_grad(fn, torch.randn(3))
+    assert check_grad(scaled(fn, 1.001), torch.randn(3), raise_exception=False).verdict == "mismatch"
 
 
 def test_low_precision_that_torch_cannot_see_shows_as_noise():

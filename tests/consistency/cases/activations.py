@@ -29,7 +29,9 @@ def _elu(x):
 
 CASES = [
     Case("relu", F.relu, jax.nn.relu, lambda x: np.maximum(x, 0), (_x,), smooth=False),
-    Case("relu_squared", lambda x: F.relu(x) ** 2, lambda x: jax.nn.relu(x) ** 2, lambda x: np.maximum(x, 0) ** 2, (_x,)),
+    Case(
+        "relu_squared", lambda x: F.relu(x) ** 2, lambda x: jax.nn.relu(x) ** 2, lambda x: np.maximum(x, 0) ** 2, (_x,)
+    ),
     Case("sigmoid", torch.sigmoid, jax.nn.sigmoid, _sigmoid, (_x,)),
     Case("tanh", torch.tanh, jnp.tanh, np.tanh, (_x,)),
     Case("softplus", F.softplus, jax.nn.softplus, lambda x: np.logaddexp(0, x), (_x,)),
@@ -53,8 +55,10 @@ CASES = [
         "selu",
         F.selu,
         jax.nn.selu,
-        lambda x: 1.0507009873554804934193349852946
-        * np.where(x > 0, x, 1.6732632423543772848170429916717 * np.expm1(np.minimum(x, 0))),
+        lambda x: (
+            1.0507009873554804934193349852946
+            * np.where(x > 0, x, 1.6732632423543772848170429916717 * np.expm1(np.minimum(x, 0)))
+        ),
         (_x,),
     ),
     Case("mish", F.mish, jax.nn.mish, lambda x: x * np.tanh(np.logaddexp(0, x)), (_x,)),

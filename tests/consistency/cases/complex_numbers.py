@@ -30,5 +30,11 @@ CASES = [
         np.linalg.solve,
         (draw_complex(113, 2, 2) + 3 * np.eye(2), draw_complex(114, 2, 1)),
     ),
-    Case("real_to_complex", lambda x: torch.exp(1j * x), lambda x: jnp.exp(1j * x), lambda x: np.exp(1j * x), (draw(115, 4),)),
+    Case(
+        "real_to_complex",
+        lambda x: torch.exp(1j * x),
+        lambda x: jnp.exp(1j * x),
+        lambda x: np.exp(1j * x),
+        (draw(115, 4),),
+    ),
 ]

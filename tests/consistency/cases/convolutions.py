@@ -19,7 +19,9 @@ def _numpy_conv2d(x, w):
 
 
 def _jax_conv(x, w, **options):
-    return jax.lax.conv_general_dilated(x, w, options.pop("strides", (1, 1)), options.pop("padding", "VALID"), **options)
+    return jax.lax.conv_general_dilated(
+        x, w, options.pop("strides", (1, 1)), options.pop("padding", "VALID"), **options
+    )
 
 
 def _numpy_same(x, w):
@@ -100,8 +102,10 @@ CASES = [
         "interpolate_linear",
         lambda x: F.interpolate(x[None, None], size=9, mode="linear", align_corners=True)[0, 0],
         lambda x: jnp.interp(jnp.linspace(0, 4, 9, dtype=x.dtype), jnp.arange(5, dtype=x.dtype), x),
-        lambda x: (1 - np.arange(9) % 2 / 2).astype(x.dtype) * x[np.arange(9) // 2]
-        + (np.arange(9) % 2 / 2).astype(x.dtype) * x[np.minimum(np.arange(9) // 2 + 1, 4)],
+        lambda x: (
+            (1 - np.arange(9) % 2 / 2).astype(x.dtype) * x[np.arange(9) // 2]
+            + (np.arange(9) % 2 / 2).astype(x.dtype) * x[np.minimum(np.arange(9) // 2 + 1, 4)]
+        ),
         (draw(46, 5),),
         smooth=False,
     ),

@@ -26,7 +26,13 @@ CASES = [
     Case("i0e", torch.special.i0e, jsp.i0e, sp.i0e, (_positive,)),
     Case("i1", torch.special.i1, jsp.i1, sp.i1, (_positive,)),
     Case("sinc", torch.sinc, jnp.sinc, np.sinc, (_x,)),
-    Case("expm1_log1p", lambda x: torch.expm1(x) * torch.log1p(x), lambda x: jnp.expm1(x) * jnp.log1p(x), lambda x: np.expm1(x) * np.log1p(x), (_positive,)),
+    Case(
+        "expm1_log1p",
+        lambda x: torch.expm1(x) * torch.log1p(x),
+        lambda x: jnp.expm1(x) * jnp.log1p(x),
+        lambda x: np.expm1(x) * np.log1p(x),
+        (_positive,),
+    ),
     Case("arctan2", torch.atan2, jnp.arctan2, np.arctan2, (_x, _positive)),
     Case("hypot", torch.hypot, jnp.hypot, np.hypot, (_x, _positive)),
 ]
