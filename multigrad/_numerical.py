@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Numerical:
         self.rng = rng
         self.jitter = jitter
         self.noise: Noise | None = None
-        # The largest one-sided quotient on a short ladder, for each output: the size of what its row holds.
+        # The largest one-sided quotient on a short ladder, for each output.
         self.swing = np.zeros_like(here)
 
     def compare(
@@ -175,15 +176,17 @@ class Numerical:
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
-        return Context(scale, row, dust, np.zeros(analytical.shape[1]))
+        return Context(scale, row, dust, np.zeros(analytical.shape[1]), np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
         sampled = self._climb(directions, exponents)
-        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here))
-        own = self._own(context, block)
-        analytical = found.analytical[block]
         assert self.noise is not None
+        error = np.maximum(self.noise.of(np.abs(self.here), self.rules.eps), self.jitter)
+        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here, error))
+        # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
+        own = replace(self._own(context, block), reach=np.zeros_like(self.here))
+        analytical = found.analytical[block]
         plain = _acceptance.accept(
             sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
         )
@@ -305,9 +308,8 @@ class Numerical:
     def _own(self, context: Context, block: Index | slice) -> Context:
         noise = self.noise
         assert noise is not None
-        scale = np.maximum(context.scale[block], self.swing)
         relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
-        return Context(scale, context.row[block], context.dust[block], relative)
+        return Context(context.scale[block], context.row[block], context.dust[block], relative, self.swing)
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""

@@ -74,7 +74,8 @@ class TwoReadings:
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
         untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
-        return replace(settled, status=np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status))
+        status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
+        return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
 def read(
@@ -98,7 +99,8 @@ def read(
     smallest = np.where(flat > 0, floor, np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
     cautious = _read(samples, here, noise, np.maximum(tail, quantum), analytical, context, rules)
-    bold = _read(samples, here, quiet, smallest, analytical, context, rules)
+    exact = replace(context, noise=np.full_like(context.noise, rules.eps))
+    bold = _read(samples, here, quiet, smallest, analytical, exact, rules)
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     return TwoReadings(cautious, bold, bold.status < cautious.status, flat, trusted)
 
