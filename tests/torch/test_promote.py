@@ -8,6 +8,7 @@ from torch.utils._pytree import tree_map
 
 from multigrad import check_grad
 from multigrad._precision import DOUBLE
+from multigrad_torch import _engine
 from multigrad.backends import Options
 from multigrad_torch import TorchBackend
 
@@ -132,6 +133,14 @@ def test_parameters_that_are_checked_beside_the_inputs():
     )
     assert report.verdict == "mismatch"
     assert (w.dtype, w.grad) == (torch.float32, None)
+
+
+def test_another_release_of_torch_keeps_the_engine_elsewhere(monkeypatch):
+    fn, inputs = CASES["inner_grad"].make()
+    monkeypatch.setattr(_engine, "ENGINE", None)
+    f = flatten(fn, *inputs)
+    numerical, analytical, size = directional(f)
+    assert f.eps == DOUBLE and abs(numerical - analytical) <= 1e-7 * size
 
 
 # ------------------------------------------------------------------------------------------------ what cannot be
