@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from multigrad._directions import Directions, Index
+from multigrad._entries import Entries
 from multigrad._findings import Finding
 from multigrad._kinks import Mask
-from multigrad._numerical import Entries, Numerical
+from multigrad._numerical import Numerical
 from multigrad._purity import FEW_ULP
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
@@ -74,7 +75,7 @@ def _legal_rows(leaf: Leaf, gradients: Array, relative: float) -> Mask:
     upper, lower, _ = _pairs(leaf)
     sides = [np.abs(gradients[side]).max(axis=0) for side in (upper, lower)]
     both = np.minimum(*sides) > 0.1 * np.maximum(*sides)
-    return _is_mirrored(leaf, gradients, relative) | (both & leaf.complex)
+    return np.asarray(_is_mirrored(leaf, gradients, relative) | (both & leaf.complex))
 
 
 def _reads_one_triangle(leaf: Leaf, found: Entries) -> bool:

@@ -47,6 +47,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_numerical",
         "_purity",
         "_reading",
+        "_probe",
         "_regrouping",
         "_second",
         "_sparse_leg",
@@ -55,7 +56,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_symmetric",
         "_ties",
     },  # stages
-    {"_report", "_text"},  # the result, whose records the stages fill
+    {"_probe_leg", "_report", "_text"},  # the result, whose records the stages fill
     {"_verdict", "_precision"},
     {
         "_directions",
@@ -67,7 +68,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_noise",
         "_patterns",
         "_plateaus",
-        "_probe",
+        "_search",
         "_pattern",
         "_colouring",
     },  # concepts
