@@ -117,7 +117,13 @@ class Reverse:
     jitter: float = 0.0
 
 
-def reverse(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None) -> Reverse:
+class Incompressible(Exception):
+    """The Jacobian does not have the pattern of f, and is too large to be made row by row."""
+
+
+def reverse(
+    f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None, *, dense: bool = True
+) -> Reverse:
     """Differentiate in reverse mode.
 
     Where f has the given sparsity pattern, rows that share no column share a cotangent. If the derivative turns out to
@@ -126,14 +132,19 @@ def reverse(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None =
     Raises:
         Unsupported: the function has no reverse mode.
         Defect: its rule is broken in another way than by its values.
+        Incompressible: it would have to be taken row by row, but ``dense`` forbids it.
     """
     vjp = Batched(f.vjp, len(f.x), slack=0.0, lenient=False, compared=False)
     compressed = _compressed(vjp, pattern.transposed, rng) if pattern is not None else None
+    if not (dense or compressed):
+        raise Incompressible
     J: Array | Sparse = compressed or vjp(np.eye(f.repeats.shape[1]))
     probes = cotangent_probes(f, rng)
     findings, jitter = _repeatable(f, probes[0].vector, probes[0].product)
     contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     if contradictions and compressed:
+        if not dense:
+            raise Incompressible
         J = vjp(np.eye(f.repeats.shape[1]))
         contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.

@@ -67,7 +67,7 @@ def _bent(numerical: Numerical, columns: Index, probes: Array, rows: Index, summ
     k = len(columns)
     weights = (probes * scale_of(numerical.x)[columns]).ravel()
     oblique = Directions(numerical.x.size, np.arange(len(probes) + 1) * k, np.tile(columns, len(probes)), weights)
-    slope = numerical.slopes(oblique)
+    slope = numerical.look_along(oblique)
     value, bar = slope.value[:, rows], slope.bar[:, rows]
     apart = np.abs(value - summed) > 2 * (bar + slack) + BENT * np.abs(value)
     return np.asarray((apart | slope.broken[:, rows]).any(axis=0))

@@ -8,6 +8,7 @@ all the directions of a check.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -60,10 +61,16 @@ def spacings(eps: float) -> Array:
 
 def lines(x: Array, scale: Array, eps: float, rng: np.random.Generator) -> Array:
     """Make the points at which to evaluate f, shape (lines * spacings * POINTS, n)."""
+    return np.concatenate(list(each_line(x, scale, eps, rng)))
+
+
+def each_line(x: Array, scale: Array, eps: float, rng: np.random.Generator) -> Iterator[Array]:
+    """Make the same points line by line and spacing by spacing, shape (POINTS, n) each."""
     count = 1 if x.size < ONE_LINE_BELOW else 2
-    direction = signed(rng, 0.5, 1.0, (count, 1, 1, x.size)) * scale
-    along = spacings(eps)[:, None] * np.arange(POINTS // 2 - POINTS + 1, POINTS // 2 + 1)
-    return np.asarray(x + along[:, :, None] * direction).reshape(-1, x.size)
+    along = np.arange(POINTS // 2 - POINTS + 1, POINTS // 2 + 1)[:, None]
+    for direction in signed(rng, 0.5, 1.0, (count, x.size)) * scale:
+        for spacing in spacings(eps):
+            yield x + spacing * along * direction
 
 
 @cache

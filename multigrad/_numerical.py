@@ -22,6 +22,8 @@ from multigrad.backends import Array, Leaf
 
 # Entries of a block of directions times outputs: the block's arrays then stay in the L2 cache.
 BLOCK = 2**15
+# Doubles in the points of a ladder that are made at once: 128 MB.
+AT_ONCE = 2**24
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
 # Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
@@ -153,12 +155,12 @@ class Numerical:
             status = _verdict.admit_kinks(status, analytical, kinks)
         return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
-    def slopes(self, directions: Directions) -> Reading:
+    def look_along(self, directions: Directions) -> Reading:
         """The derivatives along directions, read off the long ladder; shapes (C, m)."""
         sampled = self._climb(directions, _ladder.long_ladder(self.rules.eps, self.x[directions.columns]))
         assert self.noise is not None
         nothing = np.zeros((len(directions), len(self.here)))
-        context = Context(nothing, nothing, nothing, nothing[0])
+        context = Context(nothing, nothing, nothing, nothing[0], nothing[0])
         return read(sampled, self.here, self.noise, self.jitter, nothing, context, self.rules).cautious
 
     @property
@@ -311,8 +313,24 @@ class Numerical:
         relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
         return Context(context.scale[block], context.row[block], context.dust[block], relative, self.swing)
 
+    def slopes(self, directions: Directions) -> Estimate:
+        """Derivatives along the directions as the short ladder tells them, shape (C, m)."""
+        with np.errstate(all="ignore"):
+            sampled = self._climb(directions, _ladder.short_ladder(self.rules.eps))
+            q = self._quotients(sampled)
+            return estimate(q.central, q.central_noise, sampled.ratio)
+
+    def measure_noise(self) -> Array:
+        """Measure the noise of f by itself; returns the values seen, for functions of them to have theirs measured."""
+        lines = _noise.each_line(self.x, self._safe_scale(), self.rules.eps, self.rng)
+        values = np.concatenate([self.f(line) for line in lines])
+        self.noise = _noise.measure(values, self.rules.eps)
+        return values
+
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
+        if 2 * len(exponents) * len(directions) * self.x.size > AT_ONCE:
+            return self._climb_in_steps(directions, exponents)
         X, up, down = _ladder.points(self.x, directions, exponents)
         lines = np.empty((0, self.x.size))
         if self.noise is None:
@@ -321,6 +339,26 @@ class Numerical:
         if self.noise is None:
             self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
         return _ladder.samples(values[len(lines) :], up, down, exponents)
+
+    def _climb_in_steps(self, directions: Directions, exponents: Array) -> _ladder.Samples:
+        """Evaluate f on a ladder rung by rung and direction by direction, where all of its points are too many."""
+        if self.noise is None:
+            self.measure_noise()
+        shape = (2, len(exponents), len(directions), self.here.size)
+        values = np.empty(shape)
+        ups, downs = [], []
+        for k in range(len(exponents)):
+            for c in range(len(directions)):
+                X, up, down = _ladder.points(self.x, directions.take(np.array([c])), exponents[k : k + 1])
+                values[:, k, c] = self.f(X)
+                ups.append(up[0, 0])
+                downs.append(down[0, 0])
+        width = max(len(step) for step in (*ups, *downs))
+        up, down = (
+            np.stack([np.broadcast_to(step, width) for step in steps]).reshape(*shape[1:3], width)
+            for steps in (ups, downs)
+        )
+        return _ladder.samples(values.reshape(-1, shape[-1]), up, down, exponents)
 
     def _quotients(self, sampled: _ladder.Samples) -> Quotients:
         assert self.noise is not None
