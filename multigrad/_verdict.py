@@ -108,7 +108,7 @@ class Context:
     @property
     def nothing(self) -> Array:
         """A bar as small as this around 0 says that an entry is 0."""
-        return np.asarray(np.maximum(1e-9, 64 * self.noise) * self.reach)
+        return np.asarray(np.maximum(1e-9, 64 * self.noise) * np.maximum(self.scale, self.reach))
 
 
 @dataclass(frozen=True)
