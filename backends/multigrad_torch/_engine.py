@@ -28,7 +28,8 @@ def run_backward(
     custom backward and every checkpoint's recomputation. The engine beneath is not overridable.
     """
     if ENGINE is None:
-        return _public(outputs, cotangents, inputs, retain_graph, create_graph, accumulate)
+        with torch._C.DisableTorchFunction():  # or a mode that calls this would be asked again
+            return _public(outputs, cotangents, inputs, retain_graph, create_graph, accumulate)
     gradients: Gradients = ENGINE.run_backward(
         tuple(outputs),
         tuple(cotangents),

@@ -8,9 +8,8 @@ from torch.utils._pytree import tree_map
 
 from multigrad import check_grad
 from multigrad._precision import DOUBLE
-from multigrad_torch import _engine
 from multigrad.backends import Options
-from multigrad_torch import TorchBackend
+from multigrad_torch import TorchBackend, _engine
 
 from .flattening import flatten
 from .low_precision import CASES
