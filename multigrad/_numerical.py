@@ -10,7 +10,7 @@ from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _ve
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
 from multigrad._dust import rounding_dust
-from multigrad._entries import Entries as Entries
+from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
@@ -23,6 +23,8 @@ from multigrad.backends import Array, Leaf
 BLOCK = 2**15
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
+# Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
+NOISIEST = 1e-4
 
 
 class Numerical:
@@ -47,7 +49,10 @@ class Numerical:
     ) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
         with np.errstate(all="ignore"):
-            return self._compare(directions, analytical, self._context(directions, analytical, inputs, outputs))
+            context = self._context(directions, analytical, inputs, outputs)
+            found = self._compare(directions, analytical, context)
+            self._admit_ignorance(found, context)
+            return found
 
     def _compare(self, directions: Directions, analytical: Array, context: Context) -> Entries:
         with np.errstate(all="ignore"):
@@ -101,8 +106,8 @@ class Numerical:
             np.full((units.n, J.shape[0]), np.inf),
         )
         with np.errstate(all="ignore"):
-            context = self._context(units, every.analytical, inputs, outputs).of(columns)
-        part = self._compare(units.take(columns), every.analytical[columns], context)
+            context = self._context(units, every.analytical, inputs, outputs)
+        part = self._compare(units.take(columns), every.analytical[columns], context.of(columns))
         for kept, new in (
             (every.value, part.value),
             (every.bar, part.bar),
@@ -112,7 +117,15 @@ class Numerical:
         ):
             kept[columns] = new
         every.unexplored = part.unexplored
+        self._admit_ignorance(every, context)
         return every
+
+    def _admit_ignorance(self, found: Entries, context: Context) -> None:
+        """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell."""
+        claimed = np.abs(found.analytical)
+        dust = np.maximum(claimed, found.bar) <= context.dust
+        if not ((found.status != Status.UNRESOLVED) & (claimed > 0)).any():
+            found.status[(found.status == Status.UNRESOLVED) & (claimed > 0) & ~dust] = Status.INCONCLUSIVE
 
     def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
@@ -127,6 +140,9 @@ class Numerical:
             q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
+            self.swing = np.maximum(
+                self.swing, np.where(np.isfinite(value), np.abs(value), 0.0).max(axis=0, initial=0.0)
+            )
             own = self._own(context, slice(None))
             status = _verdict.judge(analytical, best, own, self.rules).status
             steady = np.abs(q.forward - q.backward)
@@ -282,7 +298,8 @@ class Numerical:
         noise = self.noise
         assert noise is not None
         scale = np.maximum(context.scale[block], self.swing)
-        return Context(scale, context.row[block], context.dust[block], noise.relative + self.rules.eps)
+        relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
+        return Context(scale, context.row[block], context.dust[block], relative)
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""

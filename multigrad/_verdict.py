@@ -138,13 +138,13 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
     still = (analytical == 0) & (value == 0)
     zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
+    lost = (size < DENORMAL) & ((bar < DENORMAL) | no_value)
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
     status[agrees & (bar <= ATTAINABLE * rules.eps * context.scale)] = Status.UNRESOLVED
-    status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[dust | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
-    status[zero | ((size < DENORMAL) & ((bar < DENORMAL) | no_value))] = Status.OK
+    status[dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
+    status[zero | (agrees & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE
     status[broken & np.isfinite(bar)] = Status.MISMATCH
