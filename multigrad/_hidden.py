@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from multigrad._directions import Directions, Index, scale_of
+from multigrad._entries import Entries
 from multigrad._kinks import Mask
-from multigrad._numerical import Entries, Numerical
+from multigrad._numerical import Numerical
 from multigrad._ties import PROBES, slopes_around
 from multigrad._verdict import Status
 from multigrad.backends import Array

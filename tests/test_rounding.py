@@ -9,21 +9,21 @@ from tests.flat import check_flat
 
 
 def hidden(slope):
-    """A value of about 1 that moves by ``slope``, and bends too much for long steps."""
-    return lambda X: 1 + slope * np.sin(300 * X) / 300 + 0 * X
+    """A value of about 1 that moves by ``slope``, and bends too much for long steps; beside it one that is easy."""
+    return lambda X: np.concatenate([1 + slope * np.sin(300 * X) / 300, 2 * X], axis=1)
 
 
 @pytest.mark.parametrize("slope", [1e-12, 3e-12, 1e-11, 3e-11, 1e-10, 1e-9, 1e-6])
 @pytest.mark.parametrize("seed", range(4))
 def test_slopes_near_the_rounding_of_the_value(slope, seed):
     f = hidden(slope)
-    right = check_flat(f, np.array([0.0]), [[slope]], seed).verdict
+    right = check_flat(f, np.array([0.0]), [[slope], [2.0]], seed).verdict
     assert right == "ok" if slope >= 1e-9 else right in ("ok", "inconclusive")
     if slope >= 1e-11:
         for wrong in (0.0, -slope, 2 * slope):
-            assert check_flat(f, np.array([0.0]), [[wrong]], seed).verdict == "mismatch"
+            assert check_flat(f, np.array([0.0]), [[wrong], [2.0]], seed).verdict == "mismatch"
     if slope >= 1e-9:
-        assert check_flat(f, np.array([0.0]), [[1.01 * slope]], seed).verdict == "mismatch"
+        assert check_flat(f, np.array([0.0]), [[1.01 * slope], [2.0]], seed).verdict == "mismatch"
 
 
 @pytest.mark.parametrize("quantum", [1e-3, 1e-2, 0.5])
