@@ -29,6 +29,7 @@ from multigrad._entries import Entries
 from multigrad._findings import Finding
 from multigrad._gauge import excuse_phases
 from multigrad._kinks import Mask
+from multigrad._limits import spare_limits
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
 from multigrad._pattern import Sparse
@@ -304,6 +305,7 @@ class _Check:
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
             check_ties(self.numerical, found)
+            spare_limits(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
         length = found.directions.weights[:, None]
