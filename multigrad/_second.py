@@ -44,7 +44,7 @@ def with_second_order(
         raise InvalidUse(
             "order_unavailable", "order=2 needs derivatives by the framework itself: this backend has none to offer"
         )
-    if not first.legs:
+    if not (first.legs or first.probed):
         return first
     rng = np.random.default_rng((seed, 2))
     m = f.repeats.shape[1]
