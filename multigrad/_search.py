@@ -13,8 +13,6 @@ import numpy as np
 from multigrad._directions import Index, signed
 from multigrad.backends import Array
 
-STEPS = 64
-
 Sums = Callable[[Sequence[tuple[Index, Array]]], tuple[Array, Array]]
 
 
@@ -29,16 +27,25 @@ def search(sums: Sums, among: Index, rng: np.random.Generator) -> Index:
     Returns:
         One index; none if the sums show nothing.
     """
-    before: Index | None = among
-    for _ in range(STEPS):
-        if len(among) <= 1:
-            break
-        if before is None:
-            among = _half(sums, among, rng)
-            continue
-        # What was found in a shorter interval has to show there; if it does not, there were several.
-        guess = _locate(sums, among, rng)
-        before, among = (among, guess) if len(guess) else (None, before)
+    if len(among) > 1:
+        guess = _by_position(sums, among, rng)
+        among = guess if len(guess) else _by_halves(sums, among, rng)
+    return among
+
+
+def _by_position(sums: Sums, among: Index, rng: np.random.Generator) -> Index:
+    """As long as every shorter interval shows the number that it was found by; none if one does not."""
+    while len(among) > 1:
+        among = _locate(sums, among, rng)
+    if len(among):
+        (found,), (bar,) = sums([(among, np.ones(1))])
+        return among if abs(found) > 2 * bar else among[:0]
+    return among
+
+
+def _by_halves(sums: Sums, among: Index, rng: np.random.Generator) -> Index:
+    while len(among) > 1:
+        among = _half(sums, among, rng)
     return among
 
 
