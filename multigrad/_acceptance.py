@@ -27,10 +27,10 @@ class Acceptance:
     accepted: Mask
 
 
-def swing(samples: Samples, here: Array) -> Array:
-    """The largest one-sided quotient of each output, shape (m,)."""
+def swing(samples: Samples, here: Array, error: Array) -> Array:
+    """The largest one-sided quotient of each output, less the ``error`` of values in it; shape (m,)."""
     rise = np.fmax(np.fmax.reduce(samples.plus, axis=1) - here, here - np.fmin.reduce(samples.plus, axis=1))
-    quotient = rise / np.fmin.reduce(samples.up, axis=1)
+    quotient = (rise - 2 * error) / np.fmin.reduce(samples.up, axis=1)
     return np.asarray(np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0))
 
 

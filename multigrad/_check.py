@@ -25,10 +25,11 @@ from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
-from multigrad._dust import rounding_dust
+from multigrad._dust import dust_of_product
 from multigrad._entries import Entries
 from multigrad._findings import Finding
 from multigrad._gauge import excuse_phases
+from multigrad._hidden import admit_hidden_kinks
 from multigrad._kinks import Mask
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
@@ -362,6 +363,7 @@ class _Check:
             )
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
+            admit_hidden_kinks(self.numerical, found)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
@@ -404,21 +406,15 @@ class _Check:
         # A sparse one has been made of products that no other contradicts.
         if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
             return
-        dust = self._dust(J)
+        here = np.abs(np.nan_to_num(self.numerical.here, posinf=0.0, neginf=0.0))
         for probe in backward.contradictions:
+            dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
             wrong = probe.disagreement(J, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, J, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
-
-    def _dust(self, J: Array) -> Array:
-        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
-        along = rounding_dust(
-            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
-        )
-        return np.asarray((along / self.directions.weights[:, None]).T)
 
     def _forward_agrees(self, J: Array | Sparse) -> bool:
         if "forward" not in self.modes:

@@ -82,6 +82,13 @@ def _differences() -> Array:
     )
 
 
+def root_mean_square(values: Array, axis: int, freedom: int) -> Array:
+    """The root of the sum of squares over ``freedom``; the squares may be beyond the range of a double."""
+    largest = np.max(np.abs(values), axis=axis, keepdims=True, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)
+    return np.asarray(np.sqrt(np.sum((values / unit) ** 2, axis=axis) / freedom) * np.squeeze(unit, axis))
+
+
 def measure(values: Array, eps: float) -> Noise:
     """Read the noise off f's values at ``lines``, shape (lines * spacings * POINTS, m)."""
     m = values.shape[-1]
@@ -91,7 +98,7 @@ def measure(values: Array, eps: float) -> Noise:
     level = np.where(np.isfinite(size), size, 0.0).max(axis=0, initial=0.0)
     flat = (table[:, :, 1:] == table[:, :, :-1]).sum(axis=2)
     drawn = _differences() @ table
-    sigma = np.sqrt((drawn * drawn).sum(axis=2) / drawn.shape[2])
+    sigma = root_mean_square(drawn, 2, drawn.shape[2])
     # A line on which f hardly changes shows its quantum, not its noise.
     usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1))
     return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)

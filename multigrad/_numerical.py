@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
-from multigrad._reading import TwoReadings, read
+from multigrad._reading import Reading, TwoReadings, read
 from multigrad._regrouping import regroup
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array, Leaf
@@ -43,7 +44,7 @@ class Numerical:
         self.rng = rng
         self.jitter = jitter
         self.noise: Noise | None = None
-        # The largest one-sided quotient on a short ladder, for each output: the size of what its row holds.
+        # The largest one-sided quotient on a short ladder, for each output.
         self.swing = np.zeros_like(here)
 
     def compare(
@@ -154,6 +155,14 @@ class Numerical:
             status = _verdict.admit_kinks(status, analytical, kinks)
         return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
+    def look_along(self, directions: Directions) -> Reading:
+        """The derivatives along directions, read off the long ladder; shapes (C, m)."""
+        sampled = self._climb(directions, _ladder.long_ladder(self.rules.eps, self.x[directions.columns]))
+        assert self.noise is not None
+        nothing = np.zeros((len(directions), len(self.here)))
+        context = Context(nothing, nothing, nothing, nothing[0], nothing[0])
+        return read(sampled, self.here, self.noise, self.jitter, nothing, context, self.rules).cautious
+
     @property
     def relative_noise(self) -> Array:
         """Noise of each output as a fraction of its size, shape (m,)."""
@@ -169,15 +178,17 @@ class Numerical:
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
-        return Context(scale, row, dust, np.zeros(analytical.shape[1]))
+        return Context(scale, row, dust, np.zeros(analytical.shape[1]), np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
         sampled = self._climb(directions, exponents)
-        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here))
-        own = self._own(context, block)
-        analytical = found.analytical[block]
         assert self.noise is not None
+        error = np.maximum(self.noise.of(np.abs(self.here), self.rules.eps), self.jitter)
+        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here, error))
+        # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
+        own = replace(self._own(context, block), reach=np.zeros_like(self.here))
+        analytical = found.analytical[block]
         plain = _acceptance.accept(
             sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
         )
@@ -243,7 +254,7 @@ class Numerical:
         noise, floor = self._noise_at(i)
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), self.here[i], noise, floor, analytical, own, self.rules)
-        reading = two.settle(self._staircases(part, two, c, i))
+        reading = two.settle(*self._staircases(part, two, c, i))
         places = chosen[c], i
         found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
         found.status[places] = reading.status[0]
@@ -256,21 +267,24 @@ class Numerical:
         floor = jitter[outputs] if isinstance(jitter, np.ndarray) else jitter
         return Noise(noise.sigma[outputs], noise.level[outputs]), floor
 
-    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> Mask:
-        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat.
+    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> tuple[Mask, Mask]:
+        """Where f is flat at x, in doubt, and a staircase; and where its steps are high.
 
-        The readings are of the places (c, i), shape (1, places).
+        With too many to look at, none in doubt is taken for flat. The readings are of the places (c, i), shape
+        (1, places).
         """
-        doubted, flat = two.doubted[0] & (two.flat[0] > 0), two.flat[0]
+        flat = two.flat[0]
+        doubted = (two.doubted[0] | two.trusted[0]) & (flat > 0)
         pairs = sorted({(int(c[k]), float(flat[k])) for k in np.flatnonzero(doubted)})
         if len(pairs) > _plateaus.AT_MOST:
-            return np.asarray(doubted[None])
-        staircase = np.zeros_like(doubted)
+            return two.doubted & doubted, np.ones_like(two.doubted)
+        staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
         for direction, step in pairs:
-            points = _plateaus.window(self.x, directions.take(np.array([direction])), step)
-            found = _plateaus.is_staircase(self.f(points), self.here)
-            staircase |= (c == direction) & (flat == step) & found[i]
-        return np.asarray((staircase & doubted)[None])
+            values = self.f(_plateaus.windows(self.x, directions.take(np.array([direction])), step))
+            here = doubted & (c == direction) & (flat == step) & _plateaus.is_staircase(values, self.here)[i]
+            staircase |= here
+            high |= here & _plateaus.is_high(values, self.here)[i]
+        return staircase[None], high[None]
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
@@ -296,9 +310,8 @@ class Numerical:
     def _own(self, context: Context, block: Index | slice) -> Context:
         noise = self.noise
         assert noise is not None
-        scale = np.maximum(context.scale[block], self.swing)
         relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
-        return Context(scale, context.row[block], context.dust[block], relative)
+        return Context(context.scale[block], context.row[block], context.dust[block], relative, self.swing)
 
     def slopes(self, directions: Directions) -> Estimate:
         """Derivatives along the directions as the short ladder tells them, shape (C, m)."""

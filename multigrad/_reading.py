@@ -11,7 +11,7 @@ from multigrad._estimate import CENTRAL, Estimate, estimate, extrapolate, quotie
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
-from multigrad._plateaus import flat_steps
+from multigrad._plateaus import FLAT, flat_steps
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array
 
@@ -57,18 +57,25 @@ class TwoReadings:
         bold: with the noise of the smallest steps.
         doubted: where the bold reading is milder than the cautious one.
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
+        trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
     """
 
     cautious: Reading
     bold: Reading
     doubted: Mask
     flat: Array
+    trusted: Mask
 
-    def settle(self, staircase: Mask) -> Reading:
-        """Decide between the two, given where a flat f is a staircase."""
+    def settle(self, staircase: Mask, high: Mask) -> Reading:
+        """Decide between the two, given where a flat f is a staircase, and where one with high steps.
+
+        Whether a function that rounds coarsely means its plateaus or the slope over them, it does not say.
+        """
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
-        return replace(settled, status=np.where(denied, np.int8(Status.INCONCLUSIVE), settled.status))
+        untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
+        status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
+        return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
 def read(
@@ -88,11 +95,14 @@ def read(
     flat = flat_steps(samples, here)
     quantum = _quantum(samples, flat, noise, rules)
     tail = np.maximum(floor, 4 * tail_noise(samples))
-    smallest = np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1)))
+    # A step between the smallest rungs passes for noise; where f does not move at all before it, there is none.
+    smallest = np.where(flat > 0, floor, np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
     cautious = _read(samples, here, noise, np.maximum(tail, quantum), analytical, context, rules)
-    bold = _read(samples, here, quiet, smallest, analytical, context, rules)
-    return TwoReadings(cautious, bold, bold.status < cautious.status, flat)
+    exact = replace(context, noise=np.full_like(context.noise, rules.eps))
+    bold = _read(samples, here, quiet, smallest, analytical, exact, rules)
+    trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
+    return TwoReadings(cautious, bold, bold.status < cautious.status, flat, trusted)
 
 
 def _read(

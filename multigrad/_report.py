@@ -143,7 +143,8 @@ def furthest(
 ) -> npt.NDArray[np.intp]:
     """Flat indices of the entries that are furthest from agreement."""
     size = np.maximum(np.abs(analytical), np.abs(numeric))
-    excess = np.abs(analytical - numeric) / np.maximum(rtol * size + atol + bar, 1e-300)
+    with np.errstate(all="ignore"):  # infinite derivatives
+        excess = np.abs(analytical - numeric) / np.maximum(rtol * size + atol + bar, 1e-300)
     rank = (status * 1e6 + np.minimum(np.where(np.isfinite(excess), excess, np.inf), 1e5)).ravel()
     count = min(SHOWN, rank.size)
     return np.argpartition(-rank, count - 1)[:count] if count else np.empty(0, np.intp)

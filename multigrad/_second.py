@@ -7,7 +7,7 @@ along one random line, since in a longer chain of functions it does so too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,7 +61,7 @@ def with_second_order(
     return first.with_second(second)
 
 
-def _asymmetry(legs: tuple[Leg | SparseLeg, ...], n: int, second: GradReport) -> list[Finding]:
+def _asymmetry(legs: Sequence[Leg | SparseLeg], n: int, second: GradReport) -> list[Finding]:
     """Second derivatives by two inputs are the same in either order."""
     if not legs or second.verdict is not Verdict.MISMATCH or legs[0].analytical.shape[0] != n:
         return []

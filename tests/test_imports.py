@@ -54,6 +54,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_sparse_leg",
         "_structure",
         "_gauge",
+        "_hidden",
         "_symmetric",
         "_ties",
     },  # stages

@@ -70,8 +70,9 @@ class JaxFunction:
     def at(self, x: Array, /) -> JaxFunction:
         """The same function at another point."""
         other = copy.copy(self)
-        other._at = self._at.at(x)
-        other.x = x
+        with self._at.mode():
+            other._at = self._at.at(x)
+            other.x = x = other._at.arguments.x  # as the dtypes can hold it
         value = other(x[None])
         other.repeats = np.concatenate([value, other(x[None])])
         other._derivative = other._derive()

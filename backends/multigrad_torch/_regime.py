@@ -40,7 +40,7 @@ def settle(program: Program, x: Array, seed: int) -> float:
     program.promote(True)
     try:
         doubled = [_sample(program, point, u, with_gradient) for point in points]
-    except Exception as error:  # of any type: it is the user's code that meets float64
+    except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
         return _give_up(program, eps, names, f"in float64 it raises {type(error).__name__}: {_first_line(error)}")
     inputs = [slot.leaf for slot in program.slots]
     seen = _precision.examine(as_written, doubled, eps, inputs, program.outputs.leaves)
