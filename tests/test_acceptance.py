@@ -53,7 +53,9 @@ def test_accepts_what_the_rules_accept(name: str, error: float) -> None:
 
 
 def context_of(analytical: Array, here: Array, noise: Noise) -> Context:
-    scale = np.broadcast_to(np.maximum(np.fmax.reduce(np.nan_to_num(np.abs(analytical)), axis=0), np.abs(here)), analytical.shape)
+    scale = np.broadcast_to(
+        np.maximum(np.fmax.reduce(np.nan_to_num(np.abs(analytical)), axis=0), np.abs(here)), analytical.shape
+    )
     return Context(scale, scale, np.full(analytical.shape, 1e-14), noise.relative + RULES.eps)
 
 
