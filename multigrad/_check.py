@@ -296,7 +296,8 @@ class _Check:
                 f"comparing all of {m} x {n} entries needs {needed / 2**30:.3g} GiB, and max_memory is "
                 f"{self.max_memory / 2**30:.3g} GiB; use method='probe', or raise max_memory",
             )
-        return self.method == "probe" or (self.method == "auto" and (n * (n + m) > FULL or needed > self.max_memory))
+        large = self.method == "auto" and (n * (n + m) > FULL or needed > self.max_memory)
+        return n * m > 0 and (large or self.method == "probe")
 
     def _probe_modes(self) -> None:
         sides: dict[str, Callable[[FlatFunction], Forward | Backward]] = {
