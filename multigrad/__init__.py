@@ -1,5 +1,7 @@
 """Gradient checks with error bars for PyTorch, JAX and NumPy."""
 
+from typing import Any as _Any
+
 from multigrad._check import check_grad as check_grad
 from multigrad._consistency import check_consistency as check_consistency
 from multigrad._consistency_report import Consistency as Consistency
@@ -18,3 +20,10 @@ from multigrad.errors import InconsistentFunctions as InconsistentFunctions
 from multigrad.errors import NonDifferentiableWarning as NonDifferentiableWarning
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "register_numpy":  # an adapter's own door; it is loaded when somebody asks for it
+        adapter: _Any = get_backend("numpy")
+        return adapter.register_numpy
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,8 @@ A. R. Curtis, M. J. D. Powell, J. K. Reid, "On the estimation of sparse Jacobian
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -67,7 +69,7 @@ def _first_colours(columns: Index, rows: Index, copies: Index) -> Index:
     taken = [0] * (int(rows.max(initial=-1)) + 1)
     bounds = np.flatnonzero(np.diff(columns, prepend=-1, append=-1)).tolist()
     its_rows = rows.tolist()
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds):
         kind = int(columns[start])
         first[kind] = colour = _free(taken, its_rows[start:stop], int(copies[kind]))
         run = ((1 << int(copies[kind])) - 1) << colour

@@ -31,6 +31,7 @@ class _Attached:
         ]
         self.fixed = f.fixed
         self.eps = f.eps
+        self.convention = getattr(f, "convention", "")
         self.repeats = f.repeats[:, self._rows]
         self._note = self._dependent()
 

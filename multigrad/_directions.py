@@ -98,7 +98,9 @@ class Directions:
     def lengths(self) -> Array:
         """How far a unit step along a direction moves what an entry depends on, shape (C, 1 or m)."""
         if self.owners is None:
-            return np.sqrt(self.sums(self.weights**2))[:, None]
+            # Weights near 1e200 have no squares.
+            largest = np.maximum.reduceat(np.abs(self.weights), self.starts[:-1])
+            return np.asarray(largest * np.sqrt(self.sums((self.weights / largest[self.rows]) ** 2)))[:, None]
         return self.each(np.abs(self.weights))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from multigrad._ladder import Samples
-from multigrad._noise import Noise
+from multigrad._noise import Noise, root_mean_square
 from multigrad.backends import Array
 
 CENTRAL = (2, 4)  # orders of the error of (f(x+h) - f(x-h)) / 2h: h^2, h^4, ...
@@ -125,21 +125,20 @@ def _uncontradicted(value: Array, bar: Array, tail: Array, tail_noise: Array, xp
     return xp.where(against, xp.inf, bar)
 
 
-def tail_noise(samples: Samples, rungs: int = 7) -> Array:
+def tail_noise(samples: Samples, rungs: int = 7, powers: tuple[int, ...] = (0, 1, 3)) -> Array:
     """Noise seen in the smallest steps themselves, shape (C, m).
 
     f(x+h) - f(x-h) over the smallest rungs is c + d h + e h^3 for a smooth f, and also across a jump; what a
-    least-squares fit of that leaves over is noise.
+    least-squares fit of that leaves over is noise. Fewer rungs are less likely to reach a kink or jump beside x.
     """
     delta = samples.plus - samples.minus
     usable = np.flatnonzero(np.isfinite(samples.up * delta).any(axis=(1, 2)))[-rungs:]
     if len(usable) < rungs:
         return np.zeros(delta.shape[1:])
-    h = samples.ratio ** -np.arange(float(rungs))
-    basis = np.stack([np.ones(rungs), h, h**3], axis=1)
+    basis = (samples.ratio ** -np.arange(float(rungs)))[:, None] ** np.array(powers)
     annihilator = np.eye(rungs) - basis @ np.linalg.pinv(basis)
     used = delta[usable]
     finite = np.isfinite(used)
     residual = np.tensordot(annihilator, np.where(finite, used, 0.0), axes=1)
-    rms = np.sqrt(np.sum(residual**2, axis=0) / (rungs - basis.shape[1]))
+    rms = root_mean_square(residual, 0, rungs - len(powers))
     return np.asarray(np.where(finite.all(axis=0), rms, 0.0))

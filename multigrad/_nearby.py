@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from multigrad.backends import Array, FlatFunction, Leaf
 
 # How far away, in units of an input's scale.
 NEAR, FAR = 0.02, 0.1
-# More inputs than these are moved together, along this many random lines.
+# More inputs or outputs than these are taken together, in this many random combinations.
 FEW, LINES = 64, 8
 SHOWN = 3
 
@@ -43,10 +44,8 @@ def look_nearby(
     special = next(_special(f), None)
     if special is None or not report or not hasattr(f, "at"):
         return report
-    for x in _beside(f.x, np.random.default_rng((seed, 1))):
-        near = _checked(f, x, check)
-        if near is not None and allow_constant and _unchanged(report, near):
-            return report
+    for x in _beside(f, np.random.default_rng((seed, 1))):
+        near = _checked(f, x, check, allow_constant)
         if near is not None:
             return _joined(f, report, near, special, x)
     return report
@@ -70,29 +69,38 @@ def _kind(entries: Array) -> str:
     return "every entry is an integer" if (entries == np.rint(entries)).all() else ""
 
 
-def _beside(x: Array, rng: np.random.Generator) -> Iterator[Array]:
-    """Points on random sides, then one above: many domains begin at 0."""
+def _beside(f: FlatFunction, rng: np.random.Generator) -> Iterator[Array]:
+    """Points on random sides, then one above: many domains begin at 0. Symmetric matrices stay so."""
+    x = f.x
     away = signed(rng, NEAR, FAR, x.shape) * np.where(np.isfinite(x), scale_of(x), 0.0)
+    for leaf in f.inputs:
+        if len(leaf.shape) >= 2 and leaf.shape[-1] == leaf.shape[-2] and leaf.size:
+            entries, step = (_matrices(part[leaf.slice], leaf) for part in (x, away))
+            if np.array_equal(entries, np.swapaxes(entries, -1, -2).conj()):
+                step += np.swapaxes(step, -1, -2).conj()
+                step /= 2
     yield x + away
     yield x + np.abs(away)
 
 
-def _checked(f: FlatFunction, x: Array, check: Check) -> GradReport | None:
+def _matrices(part: Array, leaf: Leaf) -> Any:
+    """A view of the leaf's places as they are."""
+    return (part.view(np.complex128) if leaf.complex else part).reshape(leaf.shape)
+
+
+def _checked(f: FlatFunction, x: Array, check: Check, allow_constant: bool) -> GradReport | None:
+    m = f.repeats.shape[1]
     try:
         near = f.at(x)  # type: ignore[attr-defined]
         if not np.isfinite(near.repeats).all():
             return None
-        found = check(near if x.size <= FEW else _OnLines(near, np.random.default_rng(x.size)))
+        u = np.arange(1.0, m + 1)[None]
+        if allow_constant and np.array_equal(f.vjp(u), near.vjp(u)):
+            return None
+        found = check(near if max(x.size, m) <= FEW else _Projected(near, np.random.default_rng(x.size)))
     except Exception:  # noqa: BLE001, of any type: the function need not be defined there
         return None
     return found if found.legs else None
-
-
-def _unchanged(report: GradReport, near: GradReport) -> bool:
-    if len(near.outputs) != len(report.outputs) or near.inputs[0].size != report.inputs[0].size:
-        return False
-    here, beside = report.legs[0].analytical, near.legs[0].analytical
-    return here.shape == beside.shape and np.array_equal(here, beside, equal_nan=True)
 
 
 def _joined(f: FlatFunction, report: GradReport, near: GradReport, special: tuple[Leaf, str], x: Array) -> GradReport:
@@ -124,25 +132,28 @@ def _diagnoses(near: GradReport) -> Sequence[Finding]:
     return [finding for finding in near.findings if finding.kind in ("diagnosis", "nonlinear_backward")]
 
 
-class _OnLines:
-    """f at x + s . lines, as a function of a few numbers s."""
+class _Projected:
+    """Random combinations of the outputs of f at x + s . lines, as a function of a few numbers s."""
 
     def __init__(self, f: FlatFunction, rng: np.random.Generator) -> None:
         self._f = f
+        m = f.repeats.shape[1]
         self._lines = signed(rng, 0.5, 1.0, (LINES, f.x.size)) * scale_of(f.x)
+        self._mixed = signed(rng, 0.5, 1.0, (LINES, m))
         self.x = np.zeros(LINES)
         self.inputs: Sequence[Leaf] = [Leaf("inputs along random line", (LINES,), "float64", 0)]
-        self.outputs, self.fixed, self.eps, self.repeats = f.outputs, f.fixed, f.eps, f.repeats
+        self.outputs: Sequence[Leaf] = [Leaf("random sum of outputs", (LINES,), "float64", 0)]
+        self.fixed, self.eps, self.repeats = f.fixed, f.eps, f.repeats @ self._mixed.T
 
     @property
     def findings(self) -> Sequence[Finding]:
         return self._f.findings
 
     def __call__(self, S: Array, /) -> Array:
-        return self._f(self._f.x + S @ self._lines)
+        return self._f(self._f.x + S @ self._lines) @ self._mixed.T
 
     def vjp(self, U: Array, /) -> Array:
-        return self._f.vjp(U) @ self._lines.T
+        return self._f.vjp(U @ self._mixed) @ self._lines.T
 
     def jvp(self, V: Array, /) -> Array:
-        return self._f.jvp(V @ self._lines)
+        return self._f.jvp(V @ self._lines) @ self._mixed.T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,18 +11,23 @@ from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _ve
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
 from multigrad._dust import rounding_dust
-from multigrad._entries import Entries as Entries
+from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
-from multigrad._reading import TwoReadings, read
+from multigrad._reading import Reading, TwoReadings, read
+from multigrad._regrouping import regroup
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array, Leaf
 
 # Entries of a block of directions times outputs: the block's arrays then stay in the L2 cache.
 BLOCK = 2**15
+# Doubles in the points of a ladder that are made at once: 128 MB.
+AT_ONCE = 2**24
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
+# Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
+NOISIEST = 1e-4
 
 
 class Numerical:
@@ -38,13 +44,20 @@ class Numerical:
         self.rng = rng
         self.jitter = jitter
         self.noise: Noise | None = None
-        # The largest one-sided quotient on a short ladder, for each output: the size of what its row holds.
+        # The largest one-sided quotient on a short ladder, for each output.
         self.swing = np.zeros_like(here)
 
     def compare(
         self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
     ) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
+        with np.errstate(all="ignore"):
+            context = self._context(directions, analytical, inputs, outputs)
+            found = self._compare(directions, analytical, context)
+            self._admit_ignorance(found, context)
+            return found
+
+    def _compare(self, directions: Directions, analytical: Array, context: Context) -> Entries:
         with np.errstate(all="ignore"):
             count, m = analytical.shape
             found = Entries(
@@ -56,7 +69,6 @@ class Numerical:
                 broken=np.zeros((count, m), np.bool_),
                 smooth=np.full((count, m), np.inf),
             )
-            context = self._context(directions, analytical, inputs, outputs)
             sure = np.empty((count, m), np.bool_)
             size = max(1, BLOCK // max(m, self.x.size, 1))
             for start in range(0, count, size):
@@ -96,16 +108,27 @@ class Numerical:
             np.zeros((units.n, J.shape[0]), np.bool_),
             np.full((units.n, J.shape[0]), np.inf),
         )
-        part = self.compare(units.take(columns), every.analytical[columns], inputs, outputs)
+        with np.errstate(all="ignore"):
+            context = self._context(units, every.analytical, inputs, outputs)
+        part = self._compare(units.take(columns), every.analytical[columns], context.of(columns))
         for kept, new in (
             (every.value, part.value),
             (every.bar, part.bar),
             (every.status, part.status),
             (every.broken, part.broken),
+            (every.smooth, part.smooth),
         ):
             kept[columns] = new
         every.unexplored = part.unexplored
+        self._admit_ignorance(every, context)
         return every
+
+    def _admit_ignorance(self, found: Entries, context: Context) -> None:
+        """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell."""
+        claimed = np.abs(found.analytical)
+        dust = np.maximum(claimed, found.bar) <= context.dust
+        if not ((found.status != Status.UNRESOLVED) & (claimed > 0)).any():
+            found.status[(found.status == Status.UNRESOLVED) & (claimed > 0) & ~dust] = Status.INCONCLUSIVE
 
     def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
         """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
@@ -120,6 +143,9 @@ class Numerical:
             q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
+            self.swing = np.maximum(
+                self.swing, np.where(np.isfinite(value), np.abs(value), 0.0).max(axis=0, initial=0.0)
+            )
             own = self._own(context, slice(None))
             status = _verdict.judge(analytical, best, own, self.rules).status
             steady = np.abs(q.forward - q.backward)
@@ -128,6 +154,14 @@ class Numerical:
             kinks = _kinks.Kinks(kink, np.zeros_like(kink), low - best.bar, high + best.bar)
             status = _verdict.admit_kinks(status, analytical, kinks)
         return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
+
+    def look_along(self, directions: Directions) -> Reading:
+        """The derivatives along directions, read off the long ladder; shapes (C, m)."""
+        sampled = self._climb(directions, _ladder.long_ladder(self.rules.eps, self.x[directions.columns]))
+        assert self.noise is not None
+        nothing = np.zeros((len(directions), len(self.here)))
+        context = Context(nothing, nothing, nothing, nothing[0], nothing[0])
+        return read(sampled, self.here, self.noise, self.jitter, nothing, context, self.rules).cautious
 
     @property
     def relative_noise(self) -> Array:
@@ -144,15 +178,17 @@ class Numerical:
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
-        return Context(scale, row, dust, np.zeros(analytical.shape[1]))
+        return Context(scale, row, dust, np.zeros(analytical.shape[1]), np.zeros(analytical.shape[1]))
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
         sampled = self._climb(directions, exponents)
-        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here))
-        own = self._own(context, block)
-        analytical = found.analytical[block]
         assert self.noise is not None
+        error = np.maximum(self.noise.of(np.abs(self.here), self.rules.eps), self.jitter)
+        self.swing = np.maximum(self.swing, _acceptance.swing(sampled, self.here, error))
+        # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
+        own = replace(self._own(context, block), reach=np.zeros_like(self.here))
+        analytical = found.analytical[block]
         plain = _acceptance.accept(
             sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
         )
@@ -171,18 +207,27 @@ class Numerical:
         self, sampled: _ladder.Samples, analytical: Array, own: Context, outputs: Index
     ) -> tuple[Codes, Array, Array, Mask]:
         """Judge single places on the short ladder, as one direction; ``outputs`` are those that they belong to."""
-        noise = self.noise
-        assert noise is not None
-        floor = self.jitter[outputs] if isinstance(self.jitter, np.ndarray) else self.jitter
-        q = quotients(
-            sampled, self.here[outputs], Noise(noise.sigma[outputs], noise.level[outputs]), self.rules.eps, floor
-        )
+        noise, floor = self._noise_at(outputs)
+        q = quotients(sampled, self.here[outputs], noise, self.rules.eps, floor)
         best = estimate(q.central, q.central_noise, sampled.ratio)
         said = _verdict.judge(analytical, best, own, self.rules)
         sharp = said.sharp & ~_kinks.suspected(q, sampled.up, self.rules.rtol * own.scale)
         return said.status[0], best.value[0], best.bar[0], sharp[0]
 
     def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
+        packed = regroup(directions, ~sure)
+        if packed is not None:
+            part, told = packed.entries(found), packed.take(sure, True).astype(np.bool_)
+            self._follow(packed.directions, part, told, packed.context(context))
+            for new, kept in ((part.value, found.value), (part.bar, found.bar), (part.status, found.status)):
+                packed.put(new, kept)
+            packed.put(part.broken, found.broken)
+            packed.put(part.smooth, found.smooth)
+            packed.put(np.ones_like(told), sure)
+            found.unexplored = part.unexplored
+        self._follow(directions, found, sure, context)
+
+    def _follow(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
         suspicious = np.flatnonzero(~sure.all(axis=1))
         if not len(suspicious):
             return
@@ -204,28 +249,42 @@ class Numerical:
         part = directions.take(chosen)
         exponents = _ladder.long_ladder(self.rules.eps, self.x[part.columns])
         sampled = self._climb(part, exponents)
-        own = self._own(context, chosen)
-        noise = self.noise
-        assert noise is not None
-        two = read(sampled, self.here, noise, self.jitter, found.analytical[chosen], own, self.rules)
-        reading = two.settle(self._staircases(part, two))
-        found.broken[chosen], found.smooth[chosen] = reading.broken, reading.smooth
-        fresh = ~sure[chosen]
-        found.status[chosen] = np.where(fresh, reading.status, found.status[chosen])
-        found.value[chosen] = np.where(fresh, reading.value, found.value[chosen])
-        found.bar[chosen] = np.where(fresh, reading.bar, found.bar[chosen])
+        c, i = np.nonzero(~sure[chosen])
+        analytical = found.analytical[chosen[c], i][None]
+        noise, floor = self._noise_at(i)
+        own = self._own(context, chosen).at(c, i)
+        two = read(sampled.at(c, i), self.here[i], noise, floor, analytical, own, self.rules)
+        reading = two.settle(*self._staircases(part, two, c, i))
+        places = chosen[c], i
+        found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
+        found.status[places] = reading.status[0]
+        found.value[places], found.bar[places] = reading.value[0], reading.bar[0]
 
-    def _staircases(self, directions: Directions, two: TwoReadings) -> Mask:
-        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat."""
-        doubted = two.doubted & (two.flat > 0)
-        pairs = {(int(c), float(two.flat[c, i])) for c, i in zip(*np.nonzero(doubted), strict=True)}
+    def _noise_at(self, outputs: Index) -> tuple[Noise, Array | float]:
+        """The noise of some outputs, and what every value has besides."""
+        noise, jitter = self.noise, self.jitter
+        assert noise is not None
+        floor = jitter[outputs] if isinstance(jitter, np.ndarray) else jitter
+        return Noise(noise.sigma[outputs], noise.level[outputs]), floor
+
+    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> tuple[Mask, Mask]:
+        """Where f is flat at x, in doubt, and a staircase; and where its steps are high.
+
+        With too many to look at, none in doubt is taken for flat. The readings are of the places (c, i), shape
+        (1, places).
+        """
+        flat = two.flat[0]
+        doubted = (two.doubted[0] | two.trusted[0]) & (flat > 0)
+        pairs = sorted({(int(c[k]), float(flat[k])) for k in np.flatnonzero(doubted)})
         if len(pairs) > _plateaus.AT_MOST:
-            return doubted
-        staircase = np.zeros_like(doubted)
-        for c, step in sorted(pairs):
-            points = _plateaus.window(self.x, directions.take(np.array([c])), step)
-            staircase[c] |= (two.flat[c] == step) & _plateaus.is_staircase(self.f(points), self.here)
-        return staircase & doubted
+            return two.doubted & doubted, np.ones_like(two.doubted)
+        staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
+        for direction, step in pairs:
+            values = self.f(_plateaus.windows(self.x, directions.take(np.array([direction])), step))
+            here = doubted & (c == direction) & (flat == step) & _plateaus.is_staircase(values, self.here)[i]
+            staircase |= here
+            high |= here & _plateaus.is_high(values, self.here)[i]
+        return staircase[None], high[None]
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
@@ -251,11 +310,27 @@ class Numerical:
     def _own(self, context: Context, block: Index | slice) -> Context:
         noise = self.noise
         assert noise is not None
-        scale = np.maximum(context.scale[block], self.swing)
-        return Context(scale, context.row[block], context.dust[block], noise.relative + self.rules.eps)
+        relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
+        return Context(context.scale[block], context.row[block], context.dust[block], relative, self.swing)
+
+    def slopes(self, directions: Directions) -> Estimate:
+        """Derivatives along the directions as the short ladder tells them, shape (C, m)."""
+        with np.errstate(all="ignore"):
+            sampled = self._climb(directions, _ladder.short_ladder(self.rules.eps))
+            q = self._quotients(sampled)
+            return estimate(q.central, q.central_noise, sampled.ratio)
+
+    def measure_noise(self) -> Array:
+        """Measure the noise of f by itself; returns the values seen, for functions of them to have theirs measured."""
+        lines = _noise.each_line(self.x, self._safe_scale(), self.rules.eps, self.rng)
+        values = np.concatenate([self.f(line) for line in lines])
+        self.noise = _noise.measure(values, self.rules.eps)
+        return values
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
+        if 2 * len(exponents) * len(directions) * self.x.size > AT_ONCE:
+            return self._climb_in_steps(directions, exponents)
         X, up, down = _ladder.points(self.x, directions, exponents)
         lines = np.empty((0, self.x.size))
         if self.noise is None:
@@ -264,6 +339,26 @@ class Numerical:
         if self.noise is None:
             self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
         return _ladder.samples(values[len(lines) :], up, down, exponents)
+
+    def _climb_in_steps(self, directions: Directions, exponents: Array) -> _ladder.Samples:
+        """Evaluate f on a ladder rung by rung and direction by direction, where all of its points are too many."""
+        if self.noise is None:
+            self.measure_noise()
+        shape = (2, len(exponents), len(directions), self.here.size)
+        values = np.empty(shape)
+        ups, downs = [], []
+        for k in range(len(exponents)):
+            for c in range(len(directions)):
+                X, up, down = _ladder.points(self.x, directions.take(np.array([c])), exponents[k : k + 1])
+                values[:, k, c] = self.f(X)
+                ups.append(up[0, 0])
+                downs.append(down[0, 0])
+        width = max(len(step) for step in (*ups, *downs))
+        up, down = (
+            np.stack([np.broadcast_to(step, width) for step in steps]).reshape(*shape[1:3], width)
+            for steps in (ups, downs)
+        )
+        return _ladder.samples(values.reshape(-1, shape[-1]), up, down, exponents)
 
     def _quotients(self, sampled: _ladder.Samples) -> Quotients:
         assert self.noise is not None

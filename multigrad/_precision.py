@@ -17,9 +17,13 @@ import numpy as np
 from multigrad import _noise
 from multigrad._directions import scale_of
 from multigrad._findings import Finding
+from multigrad._verdict import Rules
 from multigrad.backends import Array, Leaf
 
 DOUBLE = 2.0**-52
+SINGLE = 2.0**-23
+# Arithmetic coarser than this does not show an error of a percent.
+COARSE = 2.0**-12
 # Noise of float64 values, relative to their size, that is not float64's own: float32 is at work inside.
 FOREIGN_NOISE = 1e-10
 NEIGHBOURS = 3
@@ -66,9 +70,9 @@ def cotangent(m: int, seed: int) -> Array:
 
 
 def neighbours(x: Array, eps: float, seed: int) -> list[Array]:
-    """The point and some points a few units of roundoff ``eps`` away, each of shape (n,)."""
+    """Some points a few units of roundoff ``eps`` away from ``x``, each of shape (n,)."""
     rng = np.random.default_rng(seed)
-    return [x, *(x + 2 * eps * x * rng.choice([-1.0, 1.0], x.shape) for _ in range(NEIGHBOURS))]
+    return [x + 2 * eps * x * rng.choice([-1.0, 1.0], x.shape) for _ in range(NEIGHBOURS)]
 
 
 def sampled(take: Callable[[Array], Sample], points: Sequence[Array]) -> tuple[list[Array], list[Sample]]:
@@ -128,6 +132,42 @@ def _relative_noise(line: Array) -> float:
     level = np.max(np.abs(line), axis=0, initial=0.0)
     relative = np.where(np.isfinite(sigma) & (level > 0), sigma / np.where(level > 0, level, 1.0), 0.0)
     return float(np.max(relative, initial=0.0))
+
+
+def as_written(names: Sequence[str], eps: float, why: str) -> Finding:
+    """What is to be said where the function is evaluated in its own arithmetic, of unit roundoff ``eps``.
+
+    That is an error where errors of a percent would pass unseen: such a check is no proof.
+    """
+    return Finding(
+        "promotion" if eps <= COARSE else "precision",
+        f"evaluated in {', '.join(names)} as it is written, since {why}; "
+        f"errors of the gradient below {visible(eps):.1g} of its size cannot be seen",
+        remedy="make the function run in float64, or pass float64 inputs",
+    )
+
+
+def in_double(names: Sequence[str], how: str, noise: float, remedy: str) -> Finding:
+    """What is to be said where it is evaluated in float64, with what ``foreign_noise`` has found."""
+    evidence = f"written for {', '.join(names)}, evaluated in float64{how}"
+    if not noise:
+        return Finding("promotion", evidence)
+    return Finding(
+        "promotion" if residual_eps(noise) <= COARSE else "precision",
+        f"{evidence}, but a part of it is not: values carry noise of {noise:.1g}; "
+        f"errors of the gradient below {visible(residual_eps(noise)):.1g} of its size cannot be seen",
+        remedy=remedy,
+    )
+
+
+def residual_eps(noise: float) -> float:
+    """The unit roundoff of an arithmetic that is double but for a part with that noise; 0 for none."""
+    return max(SINGLE, 4 * noise) if noise else DOUBLE
+
+
+def visible(eps: float) -> float:
+    """The least relative error of a gradient that shows in arithmetic of unit roundoff ``eps``."""
+    return Rules.for_eps(eps, None, 0.0).rtol
 
 
 def gradient_rtol(eps: float) -> float:

@@ -11,7 +11,7 @@ from multigrad._estimate import CENTRAL, Estimate, estimate, extrapolate, quotie
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
-from multigrad._plateaus import flat_steps
+from multigrad._plateaus import FLAT, flat_steps
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array
 
@@ -47,26 +47,35 @@ class Reading:
 
 @dataclass(frozen=True)
 class TwoReadings:
-    """One reading with the noise of f as it was measured, and one with what the smallest steps themselves show.
+    """One reading with all the noise that f was seen to have, and one with what its smallest steps alone show.
 
-    Noise is measured on lines that all directions share, and a kink that a line happens to cross passes for noise.
-    Where only that keeps the small steps from being believed, they are.
+    A kink or jump beside x that the lines happen to cross, or all but the smallest steps, passes for noise. What noise
+    is taken for decides which steps are believed, so that neither reading may accept, or accuse, by itself.
 
     Attributes:
         cautious: with the noise as measured.
         bold: with the noise of the smallest steps.
-        doubted: where the bold reading accepts what the cautious one does not.
+        doubted: where the bold reading is milder than the cautious one.
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
+        trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
     """
 
     cautious: Reading
     bold: Reading
     doubted: Mask
     flat: Array
+    trusted: Mask
 
-    def settle(self, staircase: Mask) -> Reading:
-        """Decide between the two, given where a flat f is a staircase."""
-        return self.bold.where(self.doubted & ~staircase, self.cautious)
+    def settle(self, staircase: Mask, high: Mask) -> Reading:
+        """Decide between the two, given where a flat f is a staircase, and where one with high steps.
+
+        Whether a function that rounds coarsely means its plateaus or the slope over them, it does not say.
+        """
+        settled = self.bold.where(self.doubted & ~staircase, self.cautious)
+        denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
+        untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
+        status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
+        return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
 def read(
@@ -83,17 +92,17 @@ def read(
         context: what else they are judged against.
         rules: the constants.
     """
-    floor = np.maximum(floor, 4 * tail_noise(samples))
-    quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
     flat = flat_steps(samples, here)
     quantum = _quantum(samples, flat, noise, rules)
-    cautious = _read(samples, here, noise, np.maximum(floor, quantum), analytical, context, rules)
-    supposed = (noise.sigma > 2 * rules.eps * np.abs(here)) | (quantum > 0)
-    doubtful = (cautious.status >= Status.INCONCLUSIVE) & supposed
-    if not doubtful.any():
-        return TwoReadings(cautious, cautious, np.zeros_like(doubtful), flat)
-    bold = _read(samples, here, quiet, floor, analytical, context, rules)
-    return TwoReadings(cautious, bold, doubtful & (bold.status < Status.INCONCLUSIVE), flat)
+    tail = np.maximum(floor, 4 * tail_noise(samples))
+    # A step between the smallest rungs passes for noise; where f does not move at all before it, there is none.
+    smallest = np.where(flat > 0, floor, np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
+    quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
+    cautious = _read(samples, here, noise, np.maximum(tail, quantum), analytical, context, rules)
+    exact = replace(context, noise=np.full_like(context.noise, rules.eps))
+    bold = _read(samples, here, quiet, smallest, analytical, exact, rules)
+    trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
+    return TwoReadings(cautious, bold, bold.status < cautious.status, flat, trusted)
 
 
 def _read(

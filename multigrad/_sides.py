@@ -15,6 +15,7 @@ from multigrad._check import run_check
 from multigrad._directions import Index, scale_of
 from multigrad._matching import Axes, Layout, Pair
 from multigrad._report import GradReport, Leg
+from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Status
 from multigrad.backends import Array, Backend, FlatFunction, Options
 from multigrad.errors import InvalidUse, Unsupported
@@ -90,7 +91,7 @@ class Side:
         return self._measured.relative[self.rows]
 
     @property
-    def legs(self) -> tuple[Leg, ...]:
+    def legs(self) -> tuple[Leg | SparseLeg, ...]:
         """The comparisons with the numerical Jacobian, one for each mode compared in full."""
         return () if self.report is None else self.report.legs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,8 +12,11 @@ import numpy as np
 from multigrad._entries import Entries
 from multigrad._pattern import Sparse
 from multigrad._report import furthest
-from multigrad._verdict import Codes, Rules, Status, Verdict
-from multigrad.backends import Array
+from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
+from multigrad.backends import Array, Leaf
+
+# The largest number of entries of which matrices are made for the report: they take 25 bytes each.
+MATRICES = 2**25
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,20 @@ class SparseLeg:
         size = np.maximum(np.abs(e.analytical), np.abs(e.value))
         told = (e.status == Status.OK) & (size > 0)
         return float(np.max(e.bar / np.where(told, size, 1.0), initial=0.0, where=told))
+
+    def without_mismatch(self) -> SparseLeg:
+        """The same where what was a mismatch cannot be told."""
+        return replace(self, entries=replace(self.entries, status=forgive(self.entries.status)))
+
+    def reaches(self, leaf: Leaf) -> bool:
+        """Whether some derivative with respect to the leaf is not 0."""
+        columns = self.jacobian.pattern.columns[self.jacobian.values != 0]
+        return bool(((columns >= leaf.slice.start) & (columns < leaf.slice.stop)).any())
+
+    @property
+    def kept(self) -> bool:
+        """Whether the matrices are of a size to be made."""
+        return self.size <= MATRICES
 
     @property
     def size(self) -> int:

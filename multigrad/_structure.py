@@ -183,7 +183,7 @@ def _differ(values: Array, base: Array) -> Mask:
     with np.errstate(all="ignore"):
         ulp = ULP * 2.0**-52 * np.maximum(np.abs(values), np.abs(base))
         same = (np.abs(values - base) <= ulp) | (values == base) | (np.isnan(values) & np.isnan(base))
-    return ~same
+    return np.asarray(~same)
 
 
 def _candidates(leaf: Leaf, digits: list[tuple[_Digit, Mask]], m: int) -> tuple[Index, Index, bool] | None:

@@ -79,18 +79,26 @@ class Context:
         scale: the size of what the row holds, by the scale of the inputs: its largest entry, or the value itself.
         row: the same, by the unit of the inputs.
         dust: rounding that the analytical side may carry in entries that should be 0.
-        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries.
+        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
+        reach: how steep f is a step away: at a stationary point where f is 0 there is nothing else to measure a
+            derivative of 0 by; shape (m,).
     """
 
     scale: Array
     row: Array
     dust: Array
     noise: Array
+    reach: Array
+
+    def of(self, c: npt.NDArray[np.intp]) -> Context:
+        """Some of the directions."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise, self.reach)
 
     def at(self, c: npt.NDArray[np.intp], i: npt.NDArray[np.intp]) -> Context:
         """Some of the places (direction, output), as one direction with as many outputs."""
         row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
-        return Context(scale, row, dust, self.noise[i])
+        return Context(scale, row, dust, self.noise[i], self.reach[i])
 
     @property
     def negligible(self) -> Array:
@@ -100,7 +108,7 @@ class Context:
     @property
     def nothing(self) -> Array:
         """A bar as small as this around 0 says that an entry is 0."""
-        return np.asarray(np.maximum(1e-9, 64 * self.noise) * self.scale)
+        return np.asarray(np.maximum(1e-9, 64 * self.noise) * np.maximum(self.scale, self.reach))
 
 
 @dataclass(frozen=True)
@@ -131,12 +139,12 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
     still = (analytical == 0) & (value == 0)
     zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
+    lost = (size < DENORMAL) & ((bar < DENORMAL) | no_value)
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
-    status[agrees & (bar <= np.maximum(tol, rules.resolution * size))] = Status.OK
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[dust | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
-    status[zero | ((size < DENORMAL) & ((bar < DENORMAL) | no_value))] = Status.OK
+    status[dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
+    status[zero | (agrees & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE
     status[broken & np.isfinite(bar)] = Status.MISMATCH
@@ -181,3 +189,8 @@ def spare_scale_conflicts(
     return np.where(
         (status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status
     )
+
+
+def forgive(status: Codes) -> Codes:
+    """Take back every mismatch: it cannot be told."""
+    return np.where(status == Status.MISMATCH, np.int8(Status.INCONCLUSIVE), status)

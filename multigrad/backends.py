@@ -109,6 +109,13 @@ class FlatFunction(Protocol):
         eps: the unit roundoff of the arithmetic inside f: 2**-52, unless low precision could not be avoided.
         repeats: the values of two plain calls at x, one after the other, random state not reset; shape (2, m).
         findings: what the adapter has noticed so far; it may grow with every call.
+
+    An adapter may offer three things more, without which a check does without:
+
+    * ``at(x) -> FlatFunction``, the same function at another point: points that can hide an error are left for one.
+    * ``gradient(u, w) -> FlatFunction``, that of (x, t), n + 1 numbers: J(x)^T (u + t w), differentiable in its turn.
+      Its outputs are named ``grad(<path of the input>)``, its last input ``cotangent``. Needed for ``order=2``.
+    * ``convention``, a phrase: what a gradient with respect to complex numbers is.
     """
 
     x: Array

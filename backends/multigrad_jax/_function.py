@@ -35,6 +35,8 @@ class JaxFunction:
         seed: of the points at which low precision and float64 are compared.
     """
 
+    convention = "jax.grad is dL/dre - i dL/dim (the conjugate of torch's)"
+
     def __init__(
         self, fn: Callable[..., Any], inputs: tuple[Any, ...], jac: Callable[..., Any] | None, seed: int = 0
     ) -> None:
@@ -68,8 +70,9 @@ class JaxFunction:
     def at(self, x: Array, /) -> JaxFunction:
         """The same function at another point."""
         other = copy.copy(self)
-        other._at = self._at.at(x)
-        other.x = x
+        with self._at.mode():
+            other._at = self._at.at(x)
+            other.x = x = other._at.arguments.x  # as the dtypes can hold it
         value = other(x[None])
         other.repeats = np.concatenate([value, other(x[None])])
         other._derivative = other._derive()

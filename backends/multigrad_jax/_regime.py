@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from multigrad import _precision
@@ -11,11 +10,9 @@ from multigrad._findings import Finding
 from multigrad._precision import DOUBLE, Sample
 from multigrad.backends import Array
 from multigrad_jax._evaluation import Evaluation
-from multigrad_jax._promote import Promotion, promote
+from multigrad_jax._promote import promote
 from multigrad_jax._rows import Rows
 from multigrad_jax._trees import epsilon
-
-SINGLE = 2.0**-23
 
 
 def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Finding, ...]]:
@@ -42,19 +39,21 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
     u = _precision.cotangent(m, seed)
     points, as_written = _precision.sampled(
         lambda point: _sample(written.at(point), u),
-        [_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed)],
+        [arguments.x, *(_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed))],
     )
     try:
         doubled = [_sample(wide.at(point), u, with_gradient=as_written[0].gradient is not None) for point in points]
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
-        return original, eps, (_given_up(low, eps, f"in float64 it raises {_named(error)}"),)
+        return original, eps, (_precision.as_written(low, eps, f"in float64 it raises {_named(error)}"),)
     seen = _precision.examine(as_written, doubled, eps, arguments.leaves, written.results.leaves)
     if seen.fault:
-        return original, eps, (_given_up(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
+        return original, eps, (_precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
     if seen.identical and all(epsilon(dtype) <= DOUBLE for dtype in leaves):
         return original, DOUBLE, ()
     noise = _precision.foreign_noise(Batched(Rows(wide), m), arguments.x, seed)
-    return wide, max(SINGLE, 4 * noise) if noise else DOUBLE, (*seen.findings, _note(low, promotion, noise))
+    how = f" by JAX's 64-bit mode alone, since {promotion.why}" if promotion.why else ""
+    note = _precision.in_double(low, how, noise, "look for astype, dtype= and host callbacks")
+    return wide, _precision.residual_eps(noise), (*seen.findings, note)
 
 
 def _sample(evaluation: Evaluation, u: Array, with_gradient: bool | None = None) -> Sample:
@@ -74,27 +73,6 @@ def _sample(evaluation: Evaluation, u: Array, with_gradient: bool | None = None)
 def _rounded(written: Evaluation, row: Array) -> Array:
     """The nearest point that the user's dtypes can hold."""
     return written.arguments.at(row).x
-
-
-def _given_up(low: Sequence[str], eps: float, why: str) -> Finding:
-    return Finding(
-        "promotion",
-        f"evaluated in {', '.join(low)} as it is written, since {why}; only errors well above {eps:.1g} can be seen",
-        remedy="make the function run in float64, and pass float64 inputs",
-    )
-
-
-def _note(low: Sequence[str], promotion: Promotion, noise: float) -> Finding:
-    how = f"written for {', '.join(low)}, evaluated in float64"
-    if promotion.why:
-        how += f" by JAX's 64-bit mode alone, since {promotion.why}"
-    if not noise:
-        return Finding("promotion", how)
-    return Finding(
-        "promotion",
-        f"{how}; values carry noise of {noise:.1g}: a part of it still works in low precision",
-        remedy="look for astype, dtype= and host callbacks",
-    )
 
 
 def _named(error: Exception) -> str:

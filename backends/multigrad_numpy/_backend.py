@@ -13,6 +13,7 @@ from multigrad._user_jac import UserJacobian
 from multigrad.backends import FlatFunction, Options
 from multigrad.errors import InvalidUse
 from multigrad_numpy._function import Derivative, NumpyFunction
+from multigrad_numpy._table import register_numpy
 
 
 class NumpyBackend:
@@ -20,6 +21,7 @@ class NumpyBackend:
 
     name = "numpy"
     options: frozenset[str] = frozenset({"trace"})
+    register_numpy = staticmethod(register_numpy)
 
     def recognises(self, leaf: object) -> bool:
         return isinstance(leaf, (np.ndarray, np.generic))
@@ -34,17 +36,15 @@ class NumpyBackend:
         if options.jac is not None:
             return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac), has_opinion=trace)
         if trace:
-            return NumpyFunction(fn, inputs, partial(_traced, fn))
+            return NumpyFunction(fn, inputs, _traced)
         raise InvalidUse(
             "no_derivative",
             "with trace=False there is no derivative to check: pass yours, jac=, a function like fn, or leave trace on",
         )
 
 
-def _traced(fn: Callable[..., Any], function: NumpyFunction) -> Derivative:
-    from multigrad_numpy._derivative import TracedDerivative  # JAX is imported when a trace is needed
-
-    return TracedDerivative(fn, function)
+def _traced(function: NumpyFunction) -> Derivative:
+    return function.trace
 
     def array(self, value: Any) -> npt.NDArray[Any]:
         return value if isinstance(value, np.ndarray) else np.from_dlpack(value)

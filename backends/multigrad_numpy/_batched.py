@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from multigrad_numpy._creation import any_duck
+from multigrad_numpy._batch_loop import by_row, take_row
 from multigrad_numpy._duck import DuckArray, _getitem, ducks, is_live, lower
 from multigrad_numpy._memory import Memory, Plain, Positions, counting, shares
 from multigrad_numpy._refusal import Diverged, refusal
@@ -47,7 +47,7 @@ class BatchArray(DuckArray):
         return len(self.value)
 
     @property
-    def ghost(self) -> Plain:  # type: ignore[override]
+    def ghost(self) -> Plain:
         """NumPy's own array with the layout of one row."""
         if self._ghost is None:
             row = self._value[0]
@@ -71,14 +71,14 @@ class BatchArray(DuckArray):
             index = args[0] if type(args[0]) is tuple else args
             return self.value[(slice(None), *index)]
         if isinstance(result, np.ndarray) and shares(result, self.ghost):
-            return _strided(self._memory.value, self._memory._ghost, result)  # type: ignore[arg-type]
+            return _strided(self._memory.value, self._memory._ghost, result)
         return super()._moved(function, args, kwargs, result)
 
     def _reread(self) -> Any:
         memory = self._memory
         if self._ghost is None or self._ghost is memory._ghost:
             return memory.value
-        return _strided(memory.value, memory._ghost, self._ghost)  # type: ignore[arg-type]
+        return _strided(memory.value, memory._ghost, self._ghost)
 
     def _go_live(self, like: Any) -> None:
         rows = next(duck for duck in ducks(like) if duck._memory.live).value.shape[0]
@@ -102,7 +102,7 @@ class BatchArray(DuckArray):
             self._write_at((slice(None), *items), value)
         else:
             places = counting(self.shape)[index]
-            flat = np.ravel(self)
+            flat: Any = np.ravel(self)
             if np.shares_memory(flat.value, self.value):
                 flat._write_at((slice(None), places), value)
             else:
@@ -275,55 +275,3 @@ def _padded(array: Any, depth: int) -> Any:
     data = array.value
     missing = depth + 1 - data.ndim
     return data if missing == 0 else data.reshape(data.shape[0], *(1,) * missing, *data.shape[1:])
-
-
-def take_row(tree: Any, row: int) -> Any:
-    """What ``tree`` is for one row; arrays are views."""
-    kind = type(tree)
-    if issubclass(kind, DuckArray):
-        if not tree._memory.live:
-            return tree.ghost
-        return tree.value[row] if tree._scalar else tree.value[row, ...]
-    if kind is list or kind is tuple:
-        return kind(take_row(item, row) for item in tree)
-    if kind is dict:
-        return {key: take_row(value, row) for key, value in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return kind(*(take_row(item, row) for item in tree))
-    if kind is slice:
-        return slice(*(take_row(item, row) for item in (tree.start, tree.stop, tree.step)))
-    if kind is np.ndarray and tree.dtype == object:
-        return np.array([take_row(item, row) for item in tree.ravel()]).reshape(tree.shape)
-    return tree
-
-
-def by_row(cls: type[BatchArray], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call ``function`` once per row."""
-    out = kwargs.get("out")
-    for array in out if isinstance(out, tuple) else (out,):
-        if array is not None and not target(array)._memory.live:
-            array._go_live((args, kwargs))
-    rows = next(duck for duck in ducks((args, kwargs)) if duck._memory.live).value.shape[0]
-    results = [function(*take_row(args, row), **take_row(kwargs, row)) for row in range(rows)]
-    if any_duck(results):
-        raise Diverged(f"{getattr(function, '__name__', function)} calls back a function that uses batched values")
-    return out if out is not None and not isinstance(out, tuple) else restack(cls, results)
-
-
-def restack(cls: type[BatchArray], results: list[Any]) -> Any:
-    """One result of the rows' results."""
-    first = results[0]
-    if isinstance(first, (tuple, list)):
-        if len({len(r) for r in results}) > 1:
-            raise Diverged("the number of results depends on the values")
-        parts = [restack(cls, list(part)) for part in zip(*results, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
-    if isinstance(first, (np.ndarray, np.generic, float, complex)):
-        if len({np.shape(r) for r in results}) > 1:
-            raise Diverged("the shape of a result depends on the values")
-        made = cls(Memory(np.stack(results), live=True))
-        made._scalar = not isinstance(first, np.ndarray)
-        return made
-    if any(r is not first and r != first for r in results):
-        raise Diverged("a result depends on the values")
-    return first

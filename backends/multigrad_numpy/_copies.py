@@ -16,11 +16,9 @@ import numpy as np
 Rebind = Callable[[Any], Any]
 
 
-class _Quiet:
-    """Keeps a base class's ``__init_subclass__`` from noticing the copy."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        pass
+def _quiet() -> type:
+    """A base that keeps the ``__init_subclass__`` of the others from noticing the copy."""
+    return type("_Quiet", (), {"__init_subclass__": classmethod(lambda cls, **kwargs: None), "__slots__": ()})
 
 
 def _member(value: Any, rebind: Rebind) -> Any:
@@ -28,7 +26,8 @@ def _member(value: Any, rebind: Rebind) -> Any:
     if isinstance(value, (staticmethod, classmethod)):
         return type(value)(rebind(value.__func__))
     if isinstance(value, property):
-        return property(*(f and rebind(f) for f in (value.fget, value.fset, value.fdel)), doc=value.__doc__)
+        get, set_, delete = (f and rebind(f) for f in (value.fget, value.fset, value.fdel))
+        return property(get, set_, delete, value.__doc__)
     if isinstance(value, functools.cached_property):
         copy: Any = functools.cached_property(rebind(value.func))
         copy.attrname = value.attrname
@@ -53,8 +52,8 @@ def copy_class(original: type, rebinding: Any) -> type:
     bases = [rebinding(base) for base in original.__bases__ if is_users(base)]
     changed = [copy for copy, base in zip(bases, filter(is_users, original.__bases__), strict=True) if copy is not base]
     try:
-        copy = type(original)(original.__name__, (_Quiet, original, *changed), {"__module__": original.__module__})
-    except TypeError:
+        copy = type(original)(original.__name__, (_quiet(), original, *changed), {"__module__": original.__module__})
+    except Exception:  # noqa: BLE001 - a metaclass like that of Enum has rules of its own
         return original
     rebinding.remember(original, copy)
     for name, value in vars(original).items():

@@ -22,18 +22,18 @@ CONVERSIONS = (
 )
 
 
-def pack(cls: type[DuckArray], tree: Any) -> DuckArray:
+def pack(cls: type[DuckArray], tree: Any) -> Any:
     """Nested sequences and object arrays that contain live values, as one array."""
     if issubclass(type(tree), DuckArray):
-        return tree  # type: ignore[no-any-return]
+        return tree
     if type(tree) is np.ndarray and tree.dtype == object:
-        return np.reshape(pack(cls, tree.ravel().tolist()), tree.shape) if tree.shape else pack(cls, tree.item())  # type: ignore[return-value]
+        return np.reshape(pack(cls, tree.ravel().tolist()), tree.shape) if tree.shape else pack(cls, tree.item())
     if not is_live(tree):
         return cls.plain(np.asarray(lower(tree)))
     parts = [pack(cls, item) for item in tree]
     if len({part.shape for part in parts}) > 1:
         raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape")
-    return cls.call_live(np.stack, (parts,), {})  # type: ignore[no-any-return]
+    return cls.call_live(np.stack, (parts,), {})
 
 
 def _as_type(array: DuckArray, dtype: Any) -> Any:
@@ -89,6 +89,11 @@ def _about_shape(function: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _einsum_path(cls: type[DuckArray], *operands: Any, **kwargs: Any) -> Any:
+    stand_ins = [np.empty(o.shape) if issubclass(type(o), DuckArray) else o for o in operands]
+    return np.einsum_path(*stand_ins, **kwargs)
+
+
 def _about_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     def stand_in(value: Any) -> Any:
         if not issubclass(type(value), DuckArray):
@@ -119,6 +124,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {function: _convert(function) for func
     np.full: full,
     np.astype: _astype,
     np.shape: _about_shape(np.shape),
+    np.einsum_path: _einsum_path,
     np.ndim: _about_shape(np.ndim),
     np.size: _about_shape(np.size),
     np.iscomplexobj: _about_dtype(np.iscomplexobj),

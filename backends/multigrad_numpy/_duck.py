@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from multigrad_numpy._conversions import Conversions
 from multigrad_numpy._memory import Memory, Plain, Positions, counting, shares
 from multigrad_numpy._methods import Methods
 from multigrad_numpy._operators import Operators
-from multigrad_numpy._refusal import conversion, refusal
+from multigrad_numpy._refusal import refusal
 
 NUMERIC = "biufc"
 
@@ -66,7 +67,7 @@ def lower(tree: Any) -> Any:
     return tree
 
 
-class DuckArray(Operators, Methods):
+class DuckArray(Operators, Methods, Conversions):
     """See the module's docstring. Subclasses fill in what a live array is."""
 
     __slots__ = ("__weakref__", "_frozen", "_ghost", "_memory", "_scalar", "_seen", "_value")
@@ -147,10 +148,10 @@ class DuckArray(Operators, Methods):
         raise NotImplementedError
 
     @classmethod
-    def asarray(cls, value: Any) -> DuckArray:
+    def asarray(cls, value: Any) -> Any:
         """``value`` as a duck array; nested sequences of live values too."""
         if issubclass(type(value), DuckArray):
-            return value  # type: ignore[no-any-return]
+            return value
         from multigrad_numpy._creation import pack
 
         return pack(cls, value)
@@ -165,7 +166,7 @@ class DuckArray(Operators, Methods):
         return self._value
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         return self._ghost.shape if self._ghost is not None else self.live_shape
 
     @shape.setter
@@ -174,18 +175,19 @@ class DuckArray(Operators, Methods):
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return np.dtype(self._value.dtype)
+        dtype: np.dtype[Any] = np.dtype(self._value.dtype)
+        return dtype
 
     @property
-    def ghost(self) -> Plain:  # type: ignore[override]
+    def ghost(self) -> Plain:
         """NumPy's own array of this layout; while the array is plain, its very value."""
         if self._ghost is None:
             self._ghost = self._memory.ghost(self.live_shape)
         return self._ghost
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:  # isinstance(x, np.ndarray) and isinstance(x[0], float) have to hold
-        return self.dtype.type if self._scalar else np.ndarray
+        return np.dtype(self._value.dtype).type if self._scalar else np.ndarray
 
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
@@ -229,7 +231,8 @@ class DuckArray(Operators, Methods):
     def _namespace(cls) -> ModuleType:
         from multigrad_numpy._proxies import proxy
 
-        return proxy(cls, np)
+        namespace: ModuleType = proxy(cls, np)
+        return namespace
 
     def _fresh(self, value: Any, scalar: bool = False) -> Self:
         return type(self)(Memory(value, live=True, origin=self._memory.origin), scalar=scalar)
@@ -325,82 +328,6 @@ class DuckArray(Operators, Methods):
             return kind(*(cls.lift(item, sources) for item in result))
         return result
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Plain:
-        if not self._memory.live:
-            return np.array(self.ghost, dtype, copy=copy)
-        if dtype is not None and np.dtype(dtype).kind in "biu":
-            return np.asarray(self._agreed(np.asarray, f"np.asarray(x, dtype={dtype})")).astype(dtype)
-        if dtype is not None and np.dtype(dtype) != object:
-            raise conversion("conversion to a plain NumPy array", self._memory.origin)
-        out = np.empty(max(self.size, 1), object)  # keeps the gradient where NumPy's C code asks for an array
-        for i, element in enumerate([self] if self._scalar else [self[k] for k in np.ndindex(*self.shape)]):
-            out[i] = element
-        return out.reshape(self.shape)
-
-    # Python's conversions. What is constant but for jumps needs no gradient.
-
-    def __bool__(self) -> bool:
-        return bool(self._agreed(bool, "bool()"))
-
-    def __int__(self) -> int:
-        return int(self._agreed(int, "int()"))
-
-    def __index__(self) -> int:
-        if self.dtype.kind not in "iub":
-            raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self._agreed(int, "index()"))
-
-    def __trunc__(self) -> int:
-        return int(self._agreed(_trunc, "math.trunc()"))
-
-    def __floor__(self) -> int:
-        return int(self._agreed(_floor, "math.floor()"))
-
-    def __ceil__(self) -> int:
-        return int(self._agreed(_ceil, "math.ceil()"))
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return int(self._agreed(round, "round()")) if digits is None else np.round(self, digits)  # type: ignore[call-overload]
-
-    def __float__(self) -> float:
-        if self._memory.live:
-            raise conversion("float()", self._memory.origin)
-        return float(self.ghost)
-
-    def __complex__(self) -> complex:
-        if self._memory.live:
-            raise conversion("complex()", self._memory.origin)
-        return complex(self.ghost)
-
-    def __format__(self, spec: str) -> str:
-        if not self._memory.live:
-            return format(self.ghost, spec)
-        if not spec:
-            return str(self)
-        return str(self._agreed(lambda value: format(value[()], spec), f"format(x, {spec!r})"))
-
-    def __str__(self) -> str:
-        if self._memory.live and not self.shape:  # all digits of a scalar: text that can be read back
-            raise conversion("str() or f'{x}'", self._memory.origin)
-        return str(self._agreed(str, "str()")) if self._memory.live else str(self.ghost)
-
-    def __repr__(self) -> str:
-        if not self._memory.live:
-            return repr(self.ghost)
-        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
-
 
 def _getitem(array: Any, index: Any) -> Any:
     return array[index]
-
-
-def _trunc(value: Any) -> int:
-    return int(np.trunc(value))
-
-
-def _floor(value: Any) -> int:
-    return int(np.floor(value))
-
-
-def _ceil(value: Any) -> int:
-    return int(np.ceil(value))

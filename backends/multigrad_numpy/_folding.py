@@ -34,7 +34,7 @@ def _reduce(cls: type[DuckArray], ufunc: np.ufunc, array: Any, axis: Any = 0, dt
     axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     shape = tuple(1 if i in [a % array.ndim for a in axes] else n for i, n in enumerate(array.shape))
     lines = np.moveaxis(array, axes, range(len(axes)))
-    lines = np.reshape(lines, (-1, *lines.shape[len(axes) :]))  # type: ignore[call-overload]
+    lines = np.reshape(lines, (-1, *lines.shape[len(axes) :]))
     result = initial if initial is not None else lines[0]
     for line in lines if initial is not None else lines[1:]:
         result = ufunc(result, line)

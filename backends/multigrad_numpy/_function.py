@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from multigrad_numpy._arguments import Arguments
 from multigrad_numpy._opinion import second_opinion
 from multigrad_numpy._results import Results
 from multigrad_numpy._rows import evaluate_rows
+
+if TYPE_CHECKING:
+    from multigrad_numpy._derivative import TracedDerivative
 
 
 class Derivative(Protocol):
@@ -42,6 +46,8 @@ class NumpyFunction:
         results: the outputs taken apart.
         noticed: the findings; whoever has one to report appends it.
     """
+
+    convention = "jac is dF/dz for C to C, dL/dre + i dL/dim for C to R"
 
     def __init__(
         self,
@@ -80,13 +86,25 @@ class NumpyFunction:
     def jvp(self, V: Array, /) -> Array:
         return self._derivative.jvp(V)
 
+    @cached_property
+    def trace(self) -> TracedDerivative:
+        """The derivative by tracing ``fn``, whatever the derivative under test is; its ``values`` are the trace's own.
+
+        Raises:
+            Unsupported: ``fn`` can't be traced.
+        """
+        from multigrad_numpy._derivative import TracedDerivative  # JAX is imported when a trace is needed
+
+        return TracedDerivative(self._fn, self)
+
     def second_opinion(self, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
         """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n)."""
-        return second_opinion(self._fn, self, analytical, numeric, wrong) if self._has_opinion else []
+        return second_opinion(self, analytical, numeric, wrong) if self._has_opinion else []
 
     def at(self, x: Array, /) -> NumpyFunction:
         """The same function at another point."""
         other = copy.copy(self)
+        other.__dict__.pop("trace", None)  # it belongs to its point
         other.x = x
         value = other(x[None])
         other.repeats = np.concatenate([value, other(x[None])])

@@ -11,13 +11,53 @@ import numpy as np
 from multigrad_numpy._refusal import refusal
 
 # Methods that are the function of the same name with the array as its first argument.
-_FUNCTIONS = (
-    "all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot max mean min "
-    "nonzero prod ptp put ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
-).split()
-_REFUSED = (
-    "byteswap ctypes data dump dumps getfield newbyteorder resize setfield setflags strides tobytes tofile"
-).split()
+_FUNCTIONS = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argpartition",
+    "argsort",
+    "choose",
+    "clip",
+    "cumprod",
+    "cumsum",
+    "diagonal",
+    "dot",
+    "max",
+    "mean",
+    "min",
+    "nonzero",
+    "prod",
+    "ptp",
+    "put",
+    "ravel",
+    "repeat",
+    "round",
+    "searchsorted",
+    "squeeze",
+    "std",
+    "sum",
+    "swapaxes",
+    "take",
+    "trace",
+    "var",
+]
+_REFUSED = [
+    "byteswap",
+    "ctypes",
+    "data",
+    "dump",
+    "dumps",
+    "getfield",
+    "newbyteorder",
+    "resize",
+    "setfield",
+    "setflags",
+    "strides",
+    "tobytes",
+    "tofile",
+]
 
 
 def _as_method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,7 +125,7 @@ class Methods:
     flat = property(lambda self: Flat(self), lambda self, value: Flat(self).__setitem__(slice(None), value))
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return self._namespace()  # type: ignore[attr-defined]
+        return self._namespace()
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Any:
         if device != "cpu":
@@ -107,21 +147,21 @@ class Methods:
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
         given = {} if copy is None else {"copy": copy}
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, **given)  # type: ignore[call-overload]
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order, **given)
 
     def transpose(self, *axes: Any) -> Any:
-        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)  # type: ignore[call-overload]
+        return np.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     def flatten(self, order: Any = "C") -> Any:
-        return np.ravel(self, order).copy()  # type: ignore[call-overload]
+        return np.ravel(self, order).copy()
 
     def copy(self, order: Any = "C") -> Any:
-        return np.copy(self, order)  # type: ignore[call-overload]
+        return np.copy(self, order)
 
     __copy__ = copy
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return self if self._scalar else np.copy(self)  # type: ignore[call-overload]
+        return self if self._scalar else np.copy(self)
 
     def item(self, *index: Any) -> Any:
         if not index:
@@ -135,7 +175,7 @@ class Methods:
         return [e.tolist() if hasattr(e, "tolist") else e for e in self] if self.shape else self[()]  # type: ignore[index]
 
     def fill(self, value: Any) -> None:
-        self[...] = value  # type: ignore[index]
+        self[...] = value
 
     def conj(self, *args: Any, **kwargs: Any) -> Any:
         return np.conjugate(self, *args, **kwargs)
@@ -143,13 +183,13 @@ class Methods:
     conjugate = conj
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
-        return np.compress(condition, self, axis, out)  # type: ignore[call-overload]
+        return np.compress(condition, self, axis, out)
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-        self[...] = np.sort(self, axis=axis)  # type: ignore[index, call-overload]
+        self[...] = np.sort(self, axis=axis)
 
     def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
-        self[...] = np.partition(self, kth, axis=axis)  # type: ignore[index, call-overload]
+        self[...] = np.partition(self, kth, axis=axis)
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or args not in ((), (np.ndarray,), (self.dtype,)):

@@ -10,7 +10,7 @@ from numpy.lib import stride_tricks
 
 from multigrad_numpy._duck import DuckArray, is_live, lower
 
-MOVING = [
+MOVING: list[Callable[..., Any]] = [
     np.array_split,
     np.broadcast_to,
     np.delete,
@@ -111,7 +111,8 @@ def _diagflat(cls: type[DuckArray], v: Any, k: int = 0) -> Any:
 def _triangle(lower_part: bool) -> Callable[..., Any]:
     def cut(cls: type[DuckArray], m: Any, k: int = 0) -> Any:
         m = cls.asarray(m)
-        below = np.tri(*m.shape[-2:], k=k if lower_part else k - 1, dtype=bool)
+        rows, columns = m.shape[-2:]
+        below = np.tri(rows, columns, k=k if lower_part else k - 1, dtype=bool)
         return np.where(below if lower_part else ~below, m, np.zeros(1, m.dtype))
 
     return cut

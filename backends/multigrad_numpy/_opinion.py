@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +17,11 @@ if TYPE_CHECKING:
 _EXACT = 1e-9
 
 
-def second_opinion(
-    fn: Callable[..., Any], function: NumpyFunction, analytical: Array, numeric: Array, wrong: Any
-) -> list[Finding]:
+def second_opinion(function: NumpyFunction, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
     """Say which side of a mismatch the derivative of a trace agrees with, and how far off the user's is.
 
     Args:
-        fn: the user's function.
-        function: the flat function made of it.
+        function: the flat function.
         analytical: the user's Jacobian, shape (m, n).
         numeric: the numerical one, likewise.
         wrong: the entries on which they disagree, likewise.
@@ -33,17 +29,15 @@ def second_opinion(
     Returns:
         One note; none where the function can't be traced.
     """
-    from multigrad_numpy._derivative import TracedDerivative  # JAX is imported when a trace is needed
-
     try:
-        exact = TracedDerivative(fn, function).matrix
+        exact = function.trace.matrix
     except Unsupported:
         return []
     with np.errstate(all="ignore"):
         off = np.abs(analytical - exact) / np.maximum(np.abs(exact), np.abs(analytical))
     i, j = np.unravel_index(np.argmax(np.where(wrong, np.nan_to_num(off, nan=np.inf), -1.0)), off.shape)
     where = f"{_place(function.outputs, i)} by {_place(function.inputs, j)}"
-    seen = f"traced by JAX, fn has the derivative {exact[i, j]:.17g} at {where}"
+    seen = f"traced by JAX, fn has the derivative {exact[i, j]:.17g} there"
     if abs(analytical[i, j] - exact[i, j]) <= _EXACT * abs(exact[i, j]):
         return [Finding("diagnosis", f"{seen}: it agrees with jac, not with the numerical {numeric[i, j]:.6g}", where)]
     return [

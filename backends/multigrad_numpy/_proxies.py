@@ -18,6 +18,12 @@ from multigrad_numpy._duck import DuckArray
 
 PROXIED = frozenset({"numpy", "scipy", "math", "cmath"})
 _BUILTINS = (types.BuiltinFunctionType, types.FunctionType, np.ufunc, type(np.sum))
+_DISTRIBUTIONS = {
+    "scipy.stats._distn_infrastructure.rv_generic",
+    "scipy.stats._distn_infrastructure.rv_frozen",
+    "scipy.stats._multivariate.multi_rv_generic",
+    "scipy.stats._multivariate.multi_rv_frozen",
+}
 _UFUNC_METHODS = frozenset({"accumulate", "at", "outer", "reduce", "reduceat"})
 
 
@@ -34,7 +40,8 @@ class FunctionProxy:
 
     def __init__(self, kind: type[DuckArray], function: Callable[..., Any]) -> None:
         self._kind = kind
-        self._function = function = _public(function)
+        self._function: Any = _public(function)
+        function = self._function
         self._is_ufunc = isinstance(function, np.ufunc)
         if not self._is_ufunc:
             update_wrapper(self, function, updated=())
@@ -45,6 +52,8 @@ class FunctionProxy:
 
             return own_code(self._kind, self._function)(*args, **kwargs)
         if self._is_ufunc:
+            if len(args) > self._function.nin:
+                args, kwargs["out"] = args[: self._function.nin], args[self._function.nin :]
             for arg in args:
                 if type(arg) is self._kind:
                     return arg.__array_ufunc__(self._function, "__call__", *args, **kwargs)
@@ -82,13 +91,30 @@ class InstanceProxy:
     def __init__(self, kind: type[DuckArray], instance: Any) -> None:
         self._kind, self._instance = kind, instance
 
-    __class__ = property(lambda self: type(self._instance))  # type: ignore[assignment]
+    __class__ = property(lambda self: type(self._instance))
 
     def __getattr__(self, name: str) -> Any:
         return proxy(self._kind, getattr(self._instance, name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return proxy(self._kind, self._kind.lift(self._instance(*args, **kwargs)))
+        return FrozenProxy(self, args, kwargs)
+
+
+# The methods of a frozen distribution that take a point before the parameters.
+_OF_A_POINT = frozenset({"cdf", "isf", "logcdf", "logpdf", "logpmf", "logsf", "pdf", "pmf", "ppf", "sf"})
+
+
+class FrozenProxy:
+    """A distribution with its parameters, which may be live."""
+
+    def __init__(self, family: InstanceProxy, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._family, self._args, self._kwargs = family, args, kwargs
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._family, name)
+        if name in _OF_A_POINT:
+            return lambda point: method(point, *self._args, **self._kwargs)
+        return lambda *args, **kwargs: method(*self._args, *args, **{**self._kwargs, **kwargs})
 
 
 class ModuleProxy(types.ModuleType):
@@ -108,23 +134,21 @@ class ModuleProxy(types.ModuleType):
 
 
 @cache
-def _module(kind: type[DuckArray], module: types.ModuleType) -> ModuleProxy:
+def _module(kind: Any, module: types.ModuleType) -> ModuleProxy:
     return ModuleProxy(module, lambda value: proxy(kind, value))
 
 
 @cache
-def _function(kind: type[DuckArray], function: Callable[..., Any]) -> FunctionProxy:
+def _function(kind: Any, function: Callable[..., Any]) -> FunctionProxy:
     return FunctionProxy(kind, function)
 
 
 def _is_instance_to_proxy(thing: Any) -> bool:
     names = {f"{c.__module__}.{c.__name__}" for c in type(thing).__mro__}
-    return isinstance(thing, (np.random.Generator, np.random.RandomState)) or bool(
-        names & {"scipy.stats._distn_infrastructure.rv_generic", "scipy.stats._distn_infrastructure.rv_frozen"}
-    )
+    return isinstance(thing, (np.random.Generator, np.random.RandomState)) or bool(names & _DISTRIBUTIONS)
 
 
-def proxy(kind: type[DuckArray], thing: Any) -> Any:
+def proxy(kind: Any, thing: Any) -> Any:
     """The stand-in for something of NumPy, SciPy or ``math``; what needs none is returned as it is."""
     if isinstance(thing, types.ModuleType):
         return _module(kind, thing) if thing.__name__.partition(".")[0] in PROXIED else thing
@@ -138,7 +162,13 @@ def proxy(kind: type[DuckArray], thing: Any) -> Any:
         return lambda *args, **kwargs: Vectorize(kind, *args, **kwargs)
     if thing is np.ndenumerate:
         return lambda array: ((index, array[index]) for index in np.ndindex(*np.shape(array)))
+    if root_of(type(thing)) in PROXIED and hasattr(thing, "toarray") and hasattr(thing, "tocsr"):
+        from multigrad_numpy._sparse import SparseProxy
+
+        return SparseProxy(kind, thing)
     if root_of(type(thing)) in PROXIED and _is_instance_to_proxy(thing):
+        if hasattr(thing, "dist") and hasattr(thing, "kwds"):  # a frozen distribution
+            return FrozenProxy(InstanceProxy(kind, thing.dist), thing.args, thing.kwds)
         return InstanceProxy(kind, thing)
     return thing
 

@@ -21,12 +21,25 @@ import numpy as np
 from multigrad_numpy._copies import copy_class, copy_instance
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import NUMERIC, DuckArray
-from multigrad_numpy._proxies import PROXIED, InstanceProxy, ModuleProxy, proxy, root_of
+from multigrad_numpy._proxies import PROXIED, FrozenProxy, InstanceProxy, ModuleProxy, proxy, root_of
+from multigrad_numpy._sparse import SparseProxy
 from multigrad_numpy._vectorize import Vectorize
 
 # Code of these is run as it is: they work on duck arrays by themselves, or never see one.
 _KEPT = frozenset(sys.stdlib_module_names) - PROXIED - {"__main__"} | frozenset(
-    "jax jaxlib torch autograd multigrad multigrad_numpy multigrad_jax multigrad_torch opt_einsum ml_dtypes pytest".split()
+    [
+        "jax",
+        "jaxlib",
+        "torch",
+        "autograd",
+        "multigrad",
+        "multigrad_numpy",
+        "multigrad_jax",
+        "multigrad_torch",
+        "opt_einsum",
+        "ml_dtypes",
+        "pytest",
+    ]
 )
 _CONTAINERS = (list, dict, tuple)
 
@@ -82,7 +95,7 @@ class Rebinding:
 
     def _copy(self, thing: Any) -> Any:
         kind = type(thing)
-        if issubclass(kind, (DuckArray, Vectorize, InstanceProxy, ModuleProxy)):
+        if issubclass(kind, (DuckArray, Vectorize, InstanceProxy, FrozenProxy, SparseProxy, ModuleProxy)):
             return thing
         if kind is np.ndarray:
             return self.kind.plain(thing.copy(order="K")) if thing.dtype.kind in NUMERIC else thing
@@ -109,11 +122,13 @@ class Rebinding:
 
     def _container(self, thing: Any) -> Any:
         if type(thing) is list:
-            self.remember(thing, copy := [])
+            copy: list[Any] = []
+            self.remember(thing, copy)
             copy.extend(map(self, thing))
             return copy
         if type(thing) is dict:
-            self.remember(thing, table := {})
+            table: dict[Any, Any] = {}
+            self.remember(thing, table)
             table.update((key, self(value)) for key, value in thing.items())
             return table
         if type(thing) is tuple or hasattr(thing, "_fields"):
@@ -153,9 +168,10 @@ def own_code(kind: type[DuckArray], function: Callable[..., Any]) -> Callable[..
     Raises:
         TypeError: it is not written in Python.
     """
-    source = getattr(function, "_implementation", function)
+    source: Any = getattr(function, "_implementation", function)
     if isinstance(source, types.MethodType):
-        return types.MethodType(Rebinding(kind).function(source.__func__), source.__self__)
-    if not isinstance(source, types.FunctionType):
+        method: Any = source.__func__
+        return types.MethodType(Rebinding(kind).function(method), source.__self__)
+    if type(source) is not types.FunctionType:
         raise TypeError(f"{function!r} is not written in Python")
     return Rebinding(kind).function(source)

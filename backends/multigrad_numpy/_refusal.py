@@ -10,8 +10,21 @@ from multigrad.errors import Unsupported
 
 # Frames of these packages are passed over when the user's own line is looked for.
 LIBRARIES = frozenset(
-    "numpy scipy jax jaxlib multigrad multigrad_numpy array_api_compat opt_einsum ml_dtypes "
-    "functools contextlib importlib copy".split()
+    [
+        "numpy",
+        "scipy",
+        "jax",
+        "jaxlib",
+        "multigrad",
+        "multigrad_numpy",
+        "array_api_compat",
+        "opt_einsum",
+        "ml_dtypes",
+        "functools",
+        "contextlib",
+        "importlib",
+        "copy",
+    ]
 )
 
 

@@ -33,7 +33,7 @@ def _eigh_values(a: Any) -> Any:
 
 
 @rule_for(np.linalg.eigh)
-def _eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
+def _eigh(a: Any, UPLO: Any = "L") -> Any:
     mirrored = _mirrored(_array(a), UPLO)
     values, vectors = Lifted(np.linalg.eigh, _eigh_values)(mirrored)
     plain = np.linalg.eigh(numbers(_array(a)), UPLO)[1]
@@ -44,7 +44,7 @@ def _eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
 
 
 @rule_for(np.linalg.eigvalsh)
-def _eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
+def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return Lifted(np.linalg.eigh, lambda m: _eigh_values(m)[0])(_mirrored(_array(a), UPLO))
 
 
@@ -55,7 +55,7 @@ def _cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 @rule_for(np.linalg.matrix_rank)
-def _matrix_rank(A: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803 - NumPy's name
+def _matrix_rank(A: Any, *args: Any, **kwargs: Any) -> Any:
     return np.linalg.matrix_rank(numbers(_array(A)), *args, **kwargs)
 
 

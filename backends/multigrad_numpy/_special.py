@@ -14,6 +14,7 @@ import jax.scipy.special as jsp
 import numpy as np
 import scipy.special as sp
 
+from multigrad_numpy._refusal import refusal
 from multigrad_numpy._table import TABLE, Elementwise
 
 Formula = Callable[..., Any]
@@ -26,8 +27,13 @@ def _on_host(function: Callable[..., Any]) -> Formula:
         if not any(isinstance(a, jax.core.Tracer) for a in args):
             return jnp.asarray(function(*map(np.asarray, args)))
         dtype = jnp.result_type(*args, float)
-        shape = jax.ShapeDtypeStruct(jnp.broadcast_shapes(*map(jnp.shape, args)), dtype)
-        back = lambda *numbers: np.asarray(function(*map(np.asarray, numbers)), dtype)  # noqa: E731
+        shape = jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
+            jnp.broadcast_shapes(*map(jnp.shape, args)), dtype
+        )
+
+        def back(*numbers: Any) -> Any:
+            return np.asarray(function(*map(np.asarray, numbers)), dtype)
+
         return jax.pure_callback(back, shape, *args, vmap_method="broadcast_all")
 
     return call
@@ -49,7 +55,11 @@ def differentiable(function: Callable[..., Any], partials: Sequence[Formula | No
     def call(*args: Any) -> Any:
         for place, (partial, arg) in enumerate(zip(partials, args, strict=True)):
             if partial is None and isinstance(arg, jax.core.Tracer):
-                raise NotImplementedError(f"scipy.special.{function.__name__} has no derivative by argument {place}")
+                name = f"scipy.special.{function.__name__}"
+                raise refusal(
+                    f"{name} has no derivative by argument {place} here",
+                    f"pass jac=, or multigrad.register_numpy({name}, ...)",
+                )
         return value(*(jnp.asarray(a) for a in args))
 
     return call
@@ -65,73 +75,83 @@ def _enter(name: str, *partials: Formula | None) -> Formula:
 _PI = np.pi
 
 # Bessel functions, of the order v as a constant.
-jv = _enter("jv", None, lambda v, x: (jv(v - 1, x) - jv(v + 1, x)) / 2)
-yv = _enter("yv", None, lambda v, x: (yv(v - 1, x) - yv(v + 1, x)) / 2)
-iv = _enter("iv", None, lambda v, x: (iv(v - 1, x) + iv(v + 1, x)) / 2)
-kv = _enter("kv", None, lambda v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2)
-yn = _enter("yn", None, lambda n, x: (yv(n - 1.0, x) - yv(n + 1.0, x)) / 2)
-kn = _enter("kn", None, lambda n, x: -(kv(n - 1.0, x) + kv(n + 1.0, x)) / 2)
-ive = _enter("ive", None, lambda v, x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - jnp.sign(x) * ive(v, x))
-kve = _enter("kve", None, lambda v, x: kve(v, x) - (kve(v - 1, x) + kve(v + 1, x)) / 2)
-hankel1 = _enter("hankel1", None, lambda v, x: (hankel1(v - 1, x) - hankel1(v + 1, x)) / 2)
-hankel2 = _enter("hankel2", None, lambda v, x: (hankel2(v - 1, x) - hankel2(v + 1, x)) / 2)
-j0 = _enter("j0", lambda x: -j1(x))
-j1 = _enter("j1", lambda x: (j0(x) - jv(2.0, x)) / 2)
-y0 = _enter("y0", lambda x: -y1(x))
-y1 = _enter("y1", lambda x: (y0(x) - yv(2.0, x)) / 2)
-k0 = _enter("k0", lambda x: -k1(x))
-k1 = _enter("k1", lambda x: -(k0(x) + kv(2.0, x)) / 2)
-k0e = _enter("k0e", lambda x: k0e(x) - k1e(x))
-k1e = _enter("k1e", lambda x: k1e(x) - (k0e(x) + kve(2.0, x)) / 2)
+jv: Formula = _enter("jv", None, lambda v, x: (jv(v - 1, x) - jv(v + 1, x)) / 2)
+yv: Formula = _enter("yv", None, lambda v, x: (yv(v - 1, x) - yv(v + 1, x)) / 2)
+iv: Formula = _enter("iv", None, lambda v, x: (iv(v - 1, x) + iv(v + 1, x)) / 2)
+kv: Formula = _enter("kv", None, lambda v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2)
+yn: Formula = _enter("yn", None, lambda n, x: (yv(n - 1.0, x) - yv(n + 1.0, x)) / 2)
+kn: Formula = _enter("kn", None, lambda n, x: -(kv(n - 1.0, x) + kv(n + 1.0, x)) / 2)
+ive: Formula = _enter("ive", None, lambda v, x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - jnp.sign(x) * ive(v, x))
+kve: Formula = _enter("kve", None, lambda v, x: kve(v, x) - (kve(v - 1, x) + kve(v + 1, x)) / 2)
+hankel1: Formula = _enter("hankel1", None, lambda v, x: (hankel1(v - 1, x) - hankel1(v + 1, x)) / 2)
+hankel2: Formula = _enter("hankel2", None, lambda v, x: (hankel2(v - 1, x) - hankel2(v + 1, x)) / 2)
+j0: Formula = _enter("j0", lambda x: -j1(x))
+j1: Formula = _enter("j1", lambda x: (j0(x) - jv(2.0, x)) / 2)
+y0: Formula = _enter("y0", lambda x: -y1(x))
+y1: Formula = _enter("y1", lambda x: (y0(x) - yv(2.0, x)) / 2)
+k0: Formula = _enter("k0", lambda x: -k1(x))
+k1: Formula = _enter("k1", lambda x: -(k0(x) + kv(2.0, x)) / 2)
+k0e: Formula = _enter("k0e", lambda x: k0e(x) - k1e(x))
+k1e: Formula = _enter("k1e", lambda x: k1e(x) - (k0e(x) + kve(2.0, x)) / 2)
 
 # Gamma function and kin.
 _enter("rgamma", lambda x: -jsp.digamma(x) * rgamma(x))
-rgamma = differentiable(sp.rgamma, [lambda x: -jsp.digamma(x) * rgamma(x)])
-_density = lambda a, x: jnp.exp((a - 1) * jnp.log(x) - x - jsp.gammaln(a))  # noqa: E731 - of the gamma distribution
-gammaincinv = _enter("gammaincinv", None, lambda a, y: 1 / _density(a, gammaincinv(a, y)))
-gammainccinv = _enter("gammainccinv", None, lambda a, y: -1 / _density(a, gammainccinv(a, y)))
-_beta_density = lambda a, b, x: jnp.exp((a - 1) * jnp.log(x) + (b - 1) * jnp.log1p(-x) - jsp.betaln(a, b))  # noqa: E731
-betaincinv = _enter("betaincinv", None, None, lambda a, b, y: 1 / _beta_density(a, b, betaincinv(a, b, y)))
-betaincc = _enter("betaincc", None, None, lambda a, b, x: -_beta_density(a, b, x))
-zetac = _enter("zetac", None)
-binom = _enter(
+rgamma: Formula = differentiable(sp.rgamma, [lambda x: -jsp.digamma(x) * rgamma(x)])
+
+
+def _density(a: Any, x: Any) -> Any:
+    """The gamma distribution\'s."""
+    return jnp.exp((a - 1) * jnp.log(x) - x - jsp.gammaln(a))
+
+
+gammaincinv: Formula = _enter("gammaincinv", None, lambda a, y: 1 / _density(a, gammaincinv(a, y)))
+gammainccinv: Formula = _enter("gammainccinv", None, lambda a, y: -1 / _density(a, gammainccinv(a, y)))
+
+
+def _beta_density(a: Any, b: Any, x: Any) -> Any:
+    return jnp.exp((a - 1) * jnp.log(x) + (b - 1) * jnp.log1p(-x) - jsp.betaln(a, b))
+
+
+betaincinv: Formula = _enter("betaincinv", None, None, lambda a, b, y: 1 / _beta_density(a, b, betaincinv(a, b, y)))
+betaincc: Formula = _enter("betaincc", None, None, lambda a, b, x: -_beta_density(a, b, x))
+zetac: Formula = _enter("zetac", None)
+binom: Formula = _enter(
     "binom",
     lambda n, k: binom(n, k) * (jsp.digamma(n + 1) - jsp.digamma(n - k + 1)),
     lambda n, k: binom(n, k) * (jsp.digamma(n - k + 1) - jsp.digamma(k + 1)),
 )
 
 # Error function and kin.
-erfcinv = _enter("erfcinv", lambda y: -jnp.sqrt(_PI) / 2 * jnp.exp(erfcinv(y) ** 2))
-erfi = _enter("erfi", lambda x: 2 / jnp.sqrt(_PI) * jnp.exp(x * x))
-erf = _enter("erf", lambda x: 2 / jnp.sqrt(_PI) * jnp.exp(-x * x))
-erfc = _enter("erfc", lambda x: -2 / jnp.sqrt(_PI) * jnp.exp(-x * x))
-erfcx = _enter("erfcx", lambda x: 2 * x * erfcx(x) - 2 / jnp.sqrt(_PI))
-dawsn = _enter("dawsn", lambda x: 1 - 2 * x * dawsn(x))
-ndtri_exp = _enter("ndtri_exp", lambda y: jnp.exp(y + ndtri_exp(y) ** 2 / 2) * jnp.sqrt(2 * _PI))
-wofz = _enter("wofz", lambda z: -2 * z * wofz(z) + 2j / jnp.sqrt(_PI))
+erfcinv: Formula = _enter("erfcinv", lambda y: -jnp.sqrt(_PI) / 2 * jnp.exp(erfcinv(y) ** 2))
+erfi: Formula = _enter("erfi", lambda x: 2 / jnp.sqrt(_PI) * jnp.exp(x * x))
+erf: Formula = _enter("erf", lambda x: 2 / jnp.sqrt(_PI) * jnp.exp(-x * x))
+erfc: Formula = _enter("erfc", lambda x: -2 / jnp.sqrt(_PI) * jnp.exp(-x * x))
+erfcx: Formula = _enter("erfcx", lambda x: 2 * x * erfcx(x) - 2 / jnp.sqrt(_PI))
+dawsn: Formula = _enter("dawsn", lambda x: 1 - 2 * x * dawsn(x))
+ndtri_exp: Formula = _enter("ndtri_exp", lambda y: jnp.exp(y + ndtri_exp(y) ** 2 / 2) * jnp.sqrt(2 * _PI))
+wofz: Formula = _enter("wofz", lambda z: -2 * z * wofz(z) + 2j / jnp.sqrt(_PI))
 
 # Elliptic integrals of the parameter m.
-ellipk = _enter("ellipk", lambda m: (ellipe(m) - (1 - m) * ellipk(m)) / (2 * m * (1 - m)))
-ellipe = _enter("ellipe", lambda m: (ellipe(m) - ellipk(m)) / (2 * m))
-ellipkm1 = _enter("ellipkm1", lambda p: -(ellipe(1 - p) - p * ellipkm1(p)) / (2 * (1 - p) * p))
-ellipkinc = _enter(
+ellipk: Formula = _enter("ellipk", lambda m: (ellipe(m) - (1 - m) * ellipk(m)) / (2 * m * (1 - m)))
+ellipe: Formula = _enter("ellipe", lambda m: (ellipe(m) - ellipk(m)) / (2 * m))
+ellipkm1: Formula = _enter("ellipkm1", lambda p: -(ellipe(1 - p) - p * ellipkm1(p)) / (2 * (1 - p) * p))
+ellipkinc: Formula = _enter(
     "ellipkinc",
     lambda phi, m: 1 / jnp.sqrt(1 - m * jnp.sin(phi) ** 2),
     lambda phi, m: ellipeinc(phi, m) / (2 * m * (1 - m)) - ellipkinc(phi, m) / (2 * m)
     - jnp.sin(2 * phi) / (4 * (1 - m) * jnp.sqrt(1 - m * jnp.sin(phi) ** 2)),
 )  # fmt: skip
-ellipeinc = _enter(
+ellipeinc: Formula = _enter(
     "ellipeinc",
     lambda phi, m: jnp.sqrt(1 - m * jnp.sin(phi) ** 2),
     lambda phi, m: (ellipeinc(phi, m) - ellipkinc(phi, m)) / (2 * m),
 )
 
 # Distributions.
-_normal = lambda x: jnp.exp(-x * x / 2) / jnp.sqrt(2 * _PI)  # noqa: E731
-stdtr = _enter("stdtr", None, lambda df, t: _t_density(df, t))
-stdtrit = _enter("stdtrit", None, lambda df, p: 1 / _t_density(df, stdtrit(df, p)))
-chdtr = _enter("chdtr", None, lambda v, x: _density(v / 2, x / 2) / 2)
-chdtrc = _enter("chdtrc", None, lambda v, x: -_density(v / 2, x / 2) / 2)
+stdtr: Formula = _enter("stdtr", None, lambda df, t: _t_density(df, t))
+stdtrit: Formula = _enter("stdtrit", None, lambda df, p: 1 / _t_density(df, stdtrit(df, p)))
+chdtr: Formula = _enter("chdtr", None, lambda v, x: _density(v / 2, x / 2) / 2)
+chdtrc: Formula = _enter("chdtrc", None, lambda v, x: -_density(v / 2, x / 2) / 2)
 
 
 def _t_density(df: Any, t: Any) -> Any:
@@ -140,19 +160,23 @@ def _t_density(df: Any, t: Any) -> Any:
 
 
 # Orthogonal polynomials of the degree n as a constant.
-eval_legendre = _enter(
+eval_legendre: Formula = _enter(
     "eval_legendre", None, lambda n, x: n * (x * eval_legendre(n, x) - eval_legendre(n - 1, x)) / (x * x - 1)
 )
-eval_chebyu = _enter(
+eval_chebyu: Formula = _enter(
     "eval_chebyu", None, lambda n, x: ((n + 1) * eval_chebyt(n + 1, x) - x * eval_chebyu(n, x)) / (x * x - 1)
 )
-eval_chebyt = _enter("eval_chebyt", None, lambda n, x: n * eval_chebyu(n - 1, x))
-eval_hermite = _enter("eval_hermite", None, lambda n, x: 2 * n * _degree_below(eval_hermite, n, x))
-eval_hermitenorm = _enter("eval_hermitenorm", None, lambda n, x: n * _degree_below(eval_hermitenorm, n, x))
-eval_laguerre = _enter("eval_laguerre", None, lambda n, x: n * (eval_laguerre(n, x) - eval_laguerre(n - 1, x)) / x)
-eval_genlaguerre = _enter("eval_genlaguerre", None, None, lambda n, a, x: -eval_genlaguerre(n - 1, a + 1, x))
-eval_gegenbauer = _enter("eval_gegenbauer", None, None, lambda n, a, x: 2 * a * eval_gegenbauer(n - 1, a + 1, x))
-eval_jacobi = _enter(
+eval_chebyt: Formula = _enter("eval_chebyt", None, lambda n, x: n * eval_chebyu(n - 1, x))
+eval_hermite: Formula = _enter("eval_hermite", None, lambda n, x: 2 * n * _degree_below(eval_hermite, n, x))
+eval_hermitenorm: Formula = _enter("eval_hermitenorm", None, lambda n, x: n * _degree_below(eval_hermitenorm, n, x))
+eval_laguerre: Formula = _enter(
+    "eval_laguerre", None, lambda n, x: n * (eval_laguerre(n, x) - eval_laguerre(n - 1, x)) / x
+)
+eval_genlaguerre: Formula = _enter("eval_genlaguerre", None, None, lambda n, a, x: -eval_genlaguerre(n - 1, a + 1, x))
+eval_gegenbauer: Formula = _enter(
+    "eval_gegenbauer", None, None, lambda n, a, x: 2 * a * eval_gegenbauer(n - 1, a + 1, x)
+)
+eval_jacobi: Formula = _enter(
     "eval_jacobi", None, None, None, lambda n, a, b, x: (n + a + b + 1) / 2 * eval_jacobi(n - 1, a + 1, b + 1, x)
 )
 
@@ -162,7 +186,7 @@ def _degree_below(polynomial: Formula, n: Any, x: Any) -> Any:
 
 
 # By JAX's own arithmetic.
-for _name, _formula in {
+_ARITHMETIC: dict[str, Formula] = {
     "cbrt": jnp.cbrt,
     "cosdg": lambda x: jnp.cos(jnp.deg2rad(x)),
     "cosm1": lambda x: -2 * jnp.sin(x / 2) ** 2,
@@ -184,5 +208,6 @@ for _name, _formula in {
     "radian": lambda d, m, s: jnp.deg2rad(d + m / 60 + s / 3600),
     "sindg": lambda x: jnp.sin(jnp.deg2rad(x)),
     "tandg": lambda x: jnp.tan(jnp.deg2rad(x)),
-}.items():
+}
+for _name, _formula in _ARITHMETIC.items():
     TABLE[getattr(sp, _name)] = Elementwise(getattr(sp, _name), _formula)

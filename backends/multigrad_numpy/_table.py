@@ -24,7 +24,7 @@ TABLE: dict[Any, Rule] = {}
 _IRRELEVANT = ("order", "subok", "casting", "like", "device", "signature")
 
 
-def register_numpy(function: Callable[..., Any], jax_function: Callable[..., Any]) -> None:
+def register_numpy(function: Any, jax_function: Callable[..., Any]) -> None:
     """Say which JAX function computes the same as a function of NumPy or SciPy, so that code using it can be traced.
 
     Args:
@@ -59,13 +59,13 @@ def operand(cls: type[DuckArray], value: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _loop(ufunc: np.ufunc, types: tuple[Any, ...]) -> tuple[Any, ...]:
-    return ufunc.resolve_dtypes((*types, *(None,) * ufunc.nout))  # type: ignore[no-any-return]
+    return ufunc.resolve_dtypes((*types, *(None,) * ufunc.nout))
 
 
-def _as_loop(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The operand in the dtype that NumPy computes in; Python's numbers adapt by themselves."""
+def _as_loop(value: Any, dtype: np.dtype[Any], is_numpys: bool) -> Any:
+    """The operand in the dtype that NumPy computes in; to NumPy's own functions Python's numbers adapt by themselves."""
     if isinstance(value, (float, int, complex)) and not isinstance(value, np.generic):
-        return value
+        return value if is_numpys else np.asarray(value, dtype)
     return value if value.dtype == dtype else value.astype(dtype)
 
 
@@ -79,6 +79,7 @@ class Elementwise:
 
     def __init__(self, ufunc: np.ufunc, jax_function: Rule, singular: Rule | None = None, inside: float = 0.5) -> None:
         self.ufunc, self.jax_function, self.singular, self.inside = ufunc, jax_function, singular, inside
+        self.is_numpys = getattr(np, ufunc.__name__, None) is ufunc
 
     def __call__(self, *inputs: Any, out: Any = None, where: Any = True, dtype: Any = None, **ignored: Any) -> Any:
         cls = kind_of((inputs, out, where))
@@ -89,7 +90,7 @@ class Elementwise:
             types = tuple(np.dtype(dtype) for _ in types)
             values = [np.asarray(v) if isinstance(v, (float, int, complex)) else v for v in values]
         loop = _loop(self.ufunc, types)
-        values = [_as_loop(v, d) for v, d in zip(values, loop, strict=False)]
+        values = [_as_loop(v, d, self.is_numpys) for v, d in zip(values, loop, strict=False)]
         result = self._compute(cls, values, where)
         made = cls.wrap(result, (inputs, out), loop[self.ufunc.nin :])  # type: ignore[attr-defined]
         return self._stored(out, made, where) if out is not None or where is not True else made
@@ -101,7 +102,7 @@ class Elementwise:
             with np.errstate(all="ignore"):
                 bad = self.singular(*concrete)
         if where is not True:
-            off = ~np.asarray(lower(where))
+            off = ~np.asarray(lower(where), bool)
             bad = off if bad is None else bad | off
         if bad is None or not np.any(bad):
             return self.jax_function(*values)
@@ -135,7 +136,7 @@ def _store_where(out: Any, result: Any, where: Any) -> Any:
     if where is True:
         out[...] = result
     else:
-        mask = np.broadcast_to(lower(where), out.shape)
+        mask = np.broadcast_to(np.asarray(lower(where), bool), out.shape)
         out[mask] = np.broadcast_to(result, out.shape)[mask]
     return out
 
@@ -196,6 +197,6 @@ def _sort_of(parameter: inspect.Parameter) -> str:
         return "array"
     if "Sequence[" in text and ("Sequence[Array" in text or "Sequence[typing.Union" in text or "Sequence[None" in text):
         return "sequence"
-    if "list[ArrayLike]" in text:
+    if "list[ArrayLike]" in text or text.startswith("tuple["):
         return "sequence"
     return "array" if "ArrayLike" in text or "numpy.ndarray" in text else "static"

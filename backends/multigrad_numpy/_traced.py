@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad_numpy._duck import DuckArray, _getitem, ducks, is_live, lower
-from multigrad_numpy._memory import Memory, Plain, Positions, counting, together
+from multigrad_numpy._memory import Memory, Plain, Positions, together
 from multigrad_numpy._rebind import own_code
 from multigrad_numpy._refusal import refusal
 from multigrad_numpy._shared import SHARED
@@ -227,7 +227,7 @@ def _is_ours(error: BaseException) -> bool:
 def _name(function: Any) -> str:
     special = isinstance(function, np.ufunc) and function.signature is None
     module = getattr(function, "__module__", None) or ("scipy.special" if special else "")
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
+    name = str(getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function)))
     module = "numpy" if getattr(np, name, None) is function else module
     return f"{module}.{name}" if module else str(name)
 

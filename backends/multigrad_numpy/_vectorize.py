@@ -32,7 +32,7 @@ class Vectorize:
             if not any_duck((args, kwargs)):
                 return self._kind.lift(np.vectorize(self.pyfunc, **self._given)(*args, **kwargs))
             return self._by_name(args, kwargs)
-        arrays = np.broadcast_arrays(*(self._kind.asarray(a) for a in args))  # type: ignore[arg-type]
+        arrays = np.broadcast_arrays(*(self._kind.asarray(a) for a in args))
         shape = arrays[0].shape
         results = [self.pyfunc(*(a[index] for a in arrays)) for index in np.ndindex(*shape)]
         if results and isinstance(results[0], tuple):
@@ -58,4 +58,4 @@ class Vectorize:
 
     def _shaped(self, results: list[Any], shape: tuple[int, ...]) -> Any:
         array = self._kind.asarray(results)
-        return np.reshape(array, shape) if shape else array[0]  # type: ignore[call-overload]
+        return np.reshape(array, shape) if shape else array[0]

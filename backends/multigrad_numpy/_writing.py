@@ -14,11 +14,11 @@ from multigrad_numpy._methods import Flat
 from multigrad_numpy._refusal import STORED, STORED_REMEDY, refusal
 
 
-def target(array: Any) -> DuckArray:
+def target(array: Any) -> Any:
     """``array``, if live values can be stored into it."""
     if not issubclass(type(array), DuckArray):
         raise refusal(STORED, STORED_REMEDY)
-    return array  # type: ignore[no-any-return]
+    return array
 
 
 def _copyto(cls: type[DuckArray], dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Any:
@@ -28,8 +28,8 @@ def _copyto(cls: type[DuckArray], dst: Any, src: Any, casting: str = "same_kind"
     if where is True:
         dst[...] = src
         return None
-    mask = np.broadcast_to(lower(where), dst.shape)
-    dst[mask] = np.broadcast_to(pack(cls, src), dst.shape)[mask]  # type: ignore[call-overload]
+    mask = np.broadcast_to(np.asarray(lower(where), bool), dst.shape)
+    dst[mask] = np.broadcast_to(pack(cls, src), dst.shape)[mask]
     return None
 
 
@@ -40,7 +40,7 @@ def _put(cls: type[DuckArray], a: Any, ind: Any, v: Any, mode: str = "raise") ->
     ind = np.ravel(lower(ind))
     ind = {"raise": lambda i: i, "wrap": lambda i: i % a.size, "clip": lambda i: np.clip(i, 0, a.size - 1)}[mode](ind)
     if ind.size:
-        Flat(a)[ind] = np.resize(pack(cls, v), ind.shape)  # type: ignore[call-overload]
+        Flat(a)[ind] = np.resize(pack(cls, v), ind.shape)
     return None
 
 
@@ -50,7 +50,7 @@ def _place(cls: type[DuckArray], arr: Any, mask: Any, vals: Any) -> Any:
     arr = target(arr)
     mask = np.reshape(np.asarray(lower(mask), bool), arr.shape)
     if mask.any():
-        arr[mask] = np.resize(pack(cls, vals), int(mask.sum()))  # type: ignore[call-overload]
+        arr[mask] = np.resize(pack(cls, vals), int(mask.sum()))
     return None
 
 
@@ -59,7 +59,7 @@ def _putmask(cls: type[DuckArray], a: Any, mask: Any, values: Any) -> Any:
         return NotImplemented
     a = target(a)
     mask = np.reshape(np.asarray(lower(mask), bool), a.shape)
-    a[mask] = np.resize(pack(cls, values), a.shape)[mask]  # type: ignore[call-overload]
+    a[mask] = np.resize(pack(cls, values), a.shape)[mask]
     return None
 
 
@@ -67,7 +67,7 @@ def _fill_diagonal(cls: type[DuckArray], a: Any, val: Any, wrap: bool = False) -
     a = target(a)
     mask = np.zeros(a.shape, bool)
     np.fill_diagonal(mask, True, wrap)
-    a[mask] = np.resize(pack(cls, val), int(mask.sum()))  # type: ignore[call-overload]
+    a[mask] = np.resize(pack(cls, val), int(mask.sum()))
 
 
 def _put_along_axis(cls: type[DuckArray], arr: Any, indices: Any, values: Any, axis: int | None = -1) -> Any:
@@ -83,7 +83,7 @@ def at(cls: type[DuckArray], ufunc: np.ufunc, array: Any, indices: Any, *operand
     """``ufunc.at``: unbuffered, so an index that occurs k times is treated k times."""
     array = target(array)
     places = counting(array.shape)[lower(indices)]
-    operands = [np.ravel(np.broadcast_to(pack(cls, b), places.shape)) for b in operand]  # type: ignore[call-overload]
+    operands = [np.ravel(np.broadcast_to(pack(cls, b), places.shape)) for b in operand]
     rounds = _occurrence(places.ravel())
     for turn in range(int(rounds.max(initial=-1)) + 1):
         now = rounds == turn

@@ -32,7 +32,7 @@ class Audit(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         with torch._C.DisableTorchFunction():  # a function mode would answer for the dtype
-            for leaf in tree_leaves(out):
+            for leaf in (out,) if isinstance(out, torch.Tensor) else tree_leaves(out):
                 if isinstance(leaf, torch.Tensor) and leaf.dtype in WIDE:
                     self.operations[str(getattr(func, "overloadpacket", func)), leaf.dtype] = None
         return out

@@ -13,6 +13,7 @@ from multigrad.backends import Array, Leaf, Options
 from multigrad_torch._batch import Batch
 from multigrad_torch._forward import Forward
 from multigrad_torch._gradient import Gradient
+from multigrad_torch._leaves import flat_numbers
 from multigrad_torch._program import Program
 from multigrad_torch._regime import settle
 from multigrad_torch._repeats import again, repeats
@@ -32,6 +33,8 @@ class TorchFunction:
     """
 
     repeats: Array
+
+    convention = "torch's gradient is dL/dre + i dL/dim (the conjugate of JAX's)"
 
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
         program = Program(fn, inputs, options)
@@ -60,7 +63,9 @@ class TorchFunction:
     def at(self, x: Array, /) -> TorchFunction:
         """The same function at another point."""
         other = copy.copy(self)
-        other.x = x
+        other.x = x = np.concatenate(
+            [flat_numbers(part) for part in self._program.values(x)]
+        )  # as the dtypes can hold it
         value = other(x[None])
         other.repeats = np.concatenate([value, other(x[None])])
         other._differentiate()

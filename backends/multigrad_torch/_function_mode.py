@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,13 +22,17 @@ _IN_PLACE_OPERATORS = frozenset(
 _NOT_WRITES = frozenset({"requires_grad_", "detach_", "share_memory_"})
 
 
+@cache
+def _in_place(func: Callable[..., Any]) -> bool:
+    name = getattr(func, "__name__", "")
+    return name in _IN_PLACE_OPERATORS or name.endswith("_") and not name.endswith("__") and name not in _NOT_WRITES
+
+
 def _written(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """The arguments that the call writes to."""
     if "out" in kwargs:
         return kwargs["out"] if isinstance(kwargs["out"], tuple) else (kwargs["out"],)
-    name = getattr(func, "__name__", "")
-    in_place = name.endswith("_") and not name.endswith("__") and name not in _NOT_WRITES
-    return args[:1] if in_place or name in _IN_PLACE_OPERATORS else ()
+    return args[:1] if _in_place(func) else ()
 
 
 class DoubleMode(TorchFunctionMode):

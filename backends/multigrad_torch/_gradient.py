@@ -11,7 +11,6 @@ from torch import Tensor
 
 from multigrad.backends import Array, Leaf
 from multigrad_torch._cotangents import several
-from multigrad_torch._engine import run_backward
 from multigrad_torch._leaves import Slot, copied
 from multigrad_torch._params import Params
 from multigrad_torch._program import Program
@@ -53,8 +52,7 @@ class Gradient(Program):
             if pairs:
                 outputs = [output for output, _ in pairs]
                 cotangents = [self._cotangent(leaf, output) for output, leaf in pairs]
-                with evaluation.active():
-                    gradients = run_backward(outputs, cotangents, wanted, retain_graph=True, create_graph=True)
+                gradients = evaluation.gradients(outputs, cotangents, wanted, create_graph=True)
             return [_numbers(slot, g) for slot, g in zip(first.slots, gradients, strict=True)]
 
     def _prepare(self, leaves: Sequence[Any]) -> tuple[list[Tensor], list[Any]]:
@@ -64,9 +62,9 @@ class Gradient(Program):
             if not isinstance(place, Slot):
                 handed.append(leaf)
                 continue
-            fresh = not leaf.requires_grad
-            wanted.append(leaf.requires_grad_(True) if fresh else leaf)
-            handed.append(copied(leaf) if fresh else leaf)
+            wanted.append(leaf if leaf.requires_grad else leaf.requires_grad_(True))
+            refuses = place.tensor.is_leaf and place.tensor.requires_grad
+            handed.append(leaf if refuses else copied(leaf))
         return wanted, handed
 
     def _cotangent(self, leaf: Leaf, output: Tensor) -> Tensor:

@@ -35,11 +35,17 @@ class Promotion:
         return taken
 
     def gradients(
-        self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
+        self,
+        outputs: Sequence[torch.Tensor],
+        cotangents: Sequence[torch.Tensor],
+        inputs: Sequence[torch.Tensor],
+        create_graph: bool = False,
     ) -> Gradients:
         """The vjp of what was evaluated; None for an input that was not used."""
         with self.active():
-            return torch.autograd.grad(outputs, inputs, cotangents, retain_graph=True, allow_unused=True)
+            return torch.autograd.grad(
+                outputs, inputs, cotangents, retain_graph=True, create_graph=create_graph, allow_unused=True
+            )
 
     def accumulate(self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]) -> None:
         """The same, left in ``.grad``."""
@@ -71,10 +77,14 @@ class AsWritten:
         return tensor
 
     def gradients(
-        self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
+        self,
+        outputs: Sequence[torch.Tensor],
+        cotangents: Sequence[torch.Tensor],
+        inputs: Sequence[torch.Tensor],
+        create_graph: bool = False,
     ) -> Gradients:
         """Like ``torch.autograd.grad``, without what that does in Python."""
-        return run_backward(outputs, cotangents, inputs, retain_graph=True, create_graph=False)
+        return run_backward(outputs, cotangents, inputs, retain_graph=True, create_graph=create_graph)
 
     def accumulate(self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]) -> None:
         """Like ``torch.autograd.backward``."""

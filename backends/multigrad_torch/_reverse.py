@@ -15,8 +15,9 @@ from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, Unsupported
 from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._graph import Graph, engine
+from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
-from multigrad_torch._undefined import undefined_gradients
+from multigrad_torch._undefined import has_users_code, undefined_gradients
 from multigrad_torch._vmap import vmap
 
 _WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
@@ -147,18 +148,33 @@ class Reverse:
             nullcontext() if params.here(self._x) else params.at(self._program.split(self._program.values(self._x))[1])
         )
 
+    def sample(self, u: Array) -> tuple[Array, Array]:
+        """The value (m,) and the product with u (m,), shape (n,), by one call and one backward."""
+        with self._program.state, self._point(), self._program.params.tracked():
+            graph, outputs = self._called()
+            gradients = self._backward(graph, self._hand(graph, u)) if graph.outputs else [None] * len(graph.inputs)
+            return pack(outputs), self._read(gradients)
+
     def _forward(self) -> Graph:
+        return self._called()[0]
+
+    def _called(self) -> tuple[Graph, list[Tensor]]:
         evaluation = self._program.evaluation()
         leaves, outputs = self._program.tracked(self._x, evaluation)
         pairs = zip(outputs, self._program.outputs.leaves, strict=True)
-        return Graph([output for output, leaf in pairs if leaf.attached], leaves, evaluation)
+        return Graph([output for output, leaf in pairs if leaf.attached], leaves, evaluation), outputs
 
     def _hand(self, graph: Graph, u: Array, expand: bool = True) -> list[Cotangent]:
         pairs = zip(self._attached, graph.outputs, strict=True)
         return [Cotangent(leaf, output, u, expand) for leaf, output in pairs]
 
     def try_undefined(self, u: Array) -> None:
-        """Note what goes wrong where cotangents are undefined; ``u`` (m,) is one that may be used."""
+        """Note what goes wrong where cotangents are undefined; ``u`` (m,) is one that may be used.
+
+        Only where code of the user's would see it: torch's own backward passes are written for it.
+        """
+        if self._graph is not None and not has_users_code(self._graph.outputs):
+            return
         with self._program.state, self._point(), self._program.params.tracked():
             for finding in undefined_gradients(self._forward, self._hand_strided, u):
                 self._program.note(finding)
