@@ -13,7 +13,7 @@ from multigrad import _noise
 from multigrad._batches import Batched
 from multigrad._check import run_check
 from multigrad._directions import Index, scale_of
-from multigrad._matching import Layout, Pair
+from multigrad._matching import Axes, Layout, Pair
 from multigrad._report import GradReport, Leg
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Status
@@ -54,6 +54,11 @@ class Side:
     def columns(self) -> Index:
         """The place of each common input in the side's own flat input, shape (n,)."""
         return places(self.inputs)
+
+    @property
+    def orders(self) -> dict[str, Axes]:
+        """The order of the axes of the leaves that lie otherwise than the reference's, by path."""
+        return {pair.leaf.path: pair.axes for pair in (*self.inputs, *self.outputs) if pair.axes is not None}
 
     @property
     def values(self) -> Array:
@@ -137,8 +142,8 @@ def flatten(backend: Backend, fn: Callable[..., Any], inputs: tuple[Any, ...], o
     try:
         try:
             return backend.flatten(fn, inputs, options)
-        except InvalidUse as error:
-            if error.kind != "no_derivative":
+        except (InvalidUse, Unsupported) as error:
+            if error.kind not in ("no_derivative", "unsupported"):
                 raise
             return backend.flatten(fn, inputs, replace(options, jac=_no_derivative))
     except Exception as error:
