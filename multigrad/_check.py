@@ -32,7 +32,6 @@ from multigrad._findings import Finding
 from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
 from multigrad._kinks import Mask
-from multigrad._limits import spare_limits
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
 from multigrad._pattern import Sparse
@@ -410,7 +409,6 @@ class _Check:
             self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
             admit_hidden_kinks(self.numerical, found)
             check_ties(self.numerical, found)
-            spare_limits(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
         length = found.directions.weights[:, None]

@@ -44,7 +44,6 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_detached",
         "_entries",
         "_diagnose",
-        "_limits",
         "_nearby",
         "_numerical",
         "_purity",
