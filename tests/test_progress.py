@@ -52,21 +52,19 @@ def test_short_checks_show_nothing(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_interrupt_says_how_far_it_came() -> None:
-    x, calls = np.arange(1.0, 31.0), 0
+    x = np.arange(1.0, 31.0)
+    before = x.copy()
 
-    def interrupted(x: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls > 300:
+    def interrupted(y: Any) -> Any:
+        if np.max(np.abs(y - before)) > 4:  # a step of the long ladder, which looks again at what is suspicious
             raise KeyboardInterrupt
-        x *= 2  # what it is given are copies
-        return np.exp(np.cumsum(x) / 100)
+        return np.exp(np.cumsum(y) / 100)
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        check_grad(interrupted, x, jac=lambda x: np.eye(30), raise_exception=False, trace=False)
+        check_grad(interrupted, x, jac=lambda x: np.eye(30), trace=False)
     assert "interrupted after" in caught.value.__notes__[0]
-    assert "done" in caught.value.__notes__[0]
-    np.testing.assert_array_equal(x, np.arange(1.0, 31.0))
+    assert "directions compared: 30 of 30 done" in caught.value.__notes__[0]
+    np.testing.assert_array_equal(x, before)
 
 
 def test_the_bar_is_stopped() -> None:
