@@ -23,8 +23,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "register_numpy":  # the core imports no adapter unless it is asked for
-        from multigrad_numpy import register_numpy
-
-        return register_numpy
+    if name == "register_numpy":  # an adapter's own door; it is loaded when somebody asks for it
+        adapter: _Any = get_backend("numpy")
+        return adapter.register_numpy
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,7 +31,7 @@ def swing(samples: Samples, here: Array, error: Array) -> Array:
     """The largest one-sided quotient of each output, less the ``error`` of values in it; shape (m,)."""
     rise = np.fmax(np.fmax.reduce(samples.plus, axis=1) - here, here - np.fmin.reduce(samples.plus, axis=1))
     quotient = (rise - 2 * error) / np.fmin.reduce(samples.up, axis=1)
-    return np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0)
+    return np.asarray(np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0))
 
 
 def accept(
@@ -107,4 +107,4 @@ def _bent(samples: Samples, here: Array, h: Array, error: Array, importance: Arr
     first, last = (np.abs(samples.plus[k] + samples.minus[k] - 2 * here) for k in (0, -1))
     bent = last > np.maximum(4 * error, h[-1] * importance)
     bent &= last > 0.5 * h[-1] / h[0] * first
-    return bent
+    return np.asarray(bent)

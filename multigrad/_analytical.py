@@ -27,6 +27,8 @@ from multigrad.errors import Defect, Unsupported
 SINGLES = 3
 # Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
 ROUNDING = 1e-11
+# Further backward passes where two differ, to see by how much they do.
+SAMPLES = 8
 # The largest cotangent tried, and the smallest: clipping of gradients is usually done at 1, 5 or 10.
 LARGE, SMALL = 32.0, 0.25
 
@@ -49,17 +51,17 @@ class Probe:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
         return self._worst(J, max(ROUNDING, FEW_ULP * eps), 0.0) is None
 
-    def disagreement(self, J: Array, rules: Rules, noise: Array, dust: Array) -> int | None:
+    def disagreement(self, J: Array | Sparse, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
 
         Args:
             J: the Jacobian by one-hot cotangents, shape (m, n).
             rules: the constants.
             noise: relative noise of each output, shape (m,), which the derivatives may share.
-            dust: what rounding may leave in each entry of J that should be 0, shape (m, n).
+            dust: what rounding may leave in each entry of the product that should be 0, shape (n,).
         """
         relative = rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0))
-        return self._worst(J, relative, np.abs(self.vector) @ dust)
+        return self._worst(J, relative, dust)
 
     def _worst(self, J: Array | Sparse, relative: float, floor: Array | float) -> int | None:
         with np.errstate(all="ignore"):
@@ -106,7 +108,7 @@ class Reverse:
         jacobian: row by row from one-hot cotangents, shape (m, n); sparse where it is known to be.
         contradictions: those of other products, by plain calls, that are not the Jacobian's, but for rounding.
         findings: what was noticed.
-        jitter: by how much two passes with one cotangent differ, as a fraction of the largest entry.
+        jitter: by how much two passes with one cotangent differ, as a fraction of an entry.
     """
 
     jacobian: Array | Sparse
@@ -115,7 +117,13 @@ class Reverse:
     jitter: float = 0.0
 
 
-def reverse(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None) -> Reverse:
+class Incompressible(Exception):
+    """The Jacobian does not have the pattern of f, and is too large to be made row by row."""
+
+
+def reverse(
+    f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None = None, *, dense: bool = True
+) -> Reverse:
     """Differentiate in reverse mode.
 
     Where f has the given sparsity pattern, rows that share no column share a cotangent. If the derivative turns out to
@@ -124,14 +132,19 @@ def reverse(f: FlatFunction, rng: np.random.Generator, pattern: Pattern | None =
     Raises:
         Unsupported: the function has no reverse mode.
         Defect: its rule is broken in another way than by its values.
+        Incompressible: it would have to be taken row by row, but ``dense`` forbids it.
     """
     vjp = Batched(f.vjp, len(f.x), slack=0.0, lenient=False, compared=False)
     compressed = _compressed(vjp, pattern.transposed, rng) if pattern is not None else None
+    if not (dense or compressed):
+        raise Incompressible
     J: Array | Sparse = compressed or vjp(np.eye(f.repeats.shape[1]))
     probes = cotangent_probes(f, rng)
-    findings, jitter = _repeatable(f, probes[0].product, _one(f.vjp, probes[0].vector))
+    findings, jitter = _repeatable(f, probes[0].vector, probes[0].product)
     contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     if contradictions and compressed:
+        if not dense:
+            raise Incompressible
         J = vjp(np.eye(f.repeats.shape[1]))
         contradictions = [probe for probe in probes if not probe.agrees(J, f.eps)]
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.
@@ -198,7 +211,8 @@ def _one(method: object, row: Array) -> Array:
     return np.asarray(method(row[None])[0])  # type: ignore[operator]
 
 
-def _repeatable(f: FlatFunction, first: Array, second: Array) -> tuple[list[Finding], float]:
+def _repeatable(f: FlatFunction, u: Array, first: Array) -> tuple[list[Finding], float]:
+    second = _one(f.vjp, u)
     if np.array_equal(first, second, equal_nan=True):
         return [], 0.0
     moved = np.abs(second - first)
@@ -213,7 +227,10 @@ def _repeatable(f: FlatFunction, first: Array, second: Array) -> tuple[list[Find
         place(list(f.inputs), k),
         "look for random numbers or state in the backward pass",
     )
-    return [finding], float(np.max(moved, initial=0.0, where=np.isfinite(moved))) / (size or 1.0)
+    more = np.stack([first, second, *(_one(f.vjp, u) for _ in range(SAMPLES))])
+    with np.errstate(all="ignore"):
+        spread = np.ptp(more, axis=0) / np.max(np.abs(more), axis=0)
+    return [finding], float(np.max(spread, initial=0.0, where=np.isfinite(spread)))
 
 
 def defect_or_note(mode: str, error: Defect | Unsupported) -> Finding:

@@ -104,6 +104,7 @@ class Belongings:
             self._keep_container(name, value, depth)
         elif _is_plain_object(value):
             self._keep_container(name, value.__dict__, depth)
+            self._visit(name, getattr(type(value), "__call__", None), depth)  # noqa: B004 - the method itself
 
     def _keep_container(self, name: str, value: Any, depth: int) -> None:
         self._kept[id(value)] = _Container(name, value)

@@ -28,7 +28,7 @@ def right_group(found: Groups, reference: str | None) -> list[str]:
     if reference is not None:
         return next((group for group in found if reference in group), [])
     tie = len(found) > 1 and len(found[0]) == len(found[1])
-    return [] if tie else found[0]
+    return found[0] if found and not tie else []
 
 
 def blame(

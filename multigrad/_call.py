@@ -11,7 +11,7 @@ import numpy as np
 from multigrad._findings import Finding
 from multigrad._handover import hand_over, is_array
 from multigrad._layouts import Orders, named, search
-from multigrad._matching import Layout, match_inputs, match_outputs
+from multigrad._matching import Layout, Pair, match_inputs, match_outputs
 from multigrad._sides import Side, flatten
 from multigrad._tree import walk
 from multigrad.backends import Array, Backend, FlatFunction, Leaf, Options
@@ -99,7 +99,9 @@ def match(sides: Mapping[str, Side], lead: Side) -> list[Finding]:
     for side in sides.values():
         side.inputs = match_inputs(lead.f.inputs, lead.f.x, side.f.inputs, side.f.x, side.layout)
         side.outputs = match_outputs(lead.f.outputs, side.f.outputs, side.layout)
-    findings = []
+    findings = [
+        _other_order(side, pair, lead) for side in sides.values() for pair in side.inputs if _noticed(side, pair)
+    ]
     for kind in ("inputs", "outputs"):
         common = set.intersection(*({p.reference.path for p in getattr(side, kind)} for side in sides.values()))
         for side in sides.values():
@@ -107,6 +109,15 @@ def match(sides: Mapping[str, Side], lead: Side) -> list[Finding]:
             setattr(side, kind, kept)
             findings += _unmatched(kind, side, kept, [other for other in sides.values() if other is not side])
     return findings
+
+
+def _noticed(side: Side, pair: Pair) -> bool:
+    return pair.axes is not None and pair.leaf.path not in side.layout.axes
+
+
+def _other_order(side: Side, pair: Pair, lead: Side) -> Finding:
+    axes = named(pair.axes or (), pair.leaf.shape)
+    return Finding("layout", f"holds the numbers of {lead.name}'s {pair.reference.path}, {axes}", pair.leaf.path)
 
 
 def _unmatched(kind: str, side: Side, kept: Sequence[Any], others: Sequence[Side]) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import numpy as np
 
 from multigrad import _purity
 from multigrad._analytical import (
+    Incompressible,
     Reverse,
     defect_or_note,
     forward_jacobian,
@@ -24,14 +26,18 @@ from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import unit_vectors
-from multigrad._dust import rounding_dust
+from multigrad._dust import dust_of_product
 from multigrad._entries import Entries
 from multigrad._findings import Finding
 from multigrad._gauge import excuse_phases
+from multigrad._hidden import admit_hidden_kinks
 from multigrad._kinks import Mask
 from multigrad._nearby import look_nearby
 from multigrad._numerical import Numerical
 from multigrad._pattern import Sparse
+from multigrad._probe import Backward, Forward, Prober
+from multigrad._probe_leg import ProbeLeg
+from multigrad._progress import Progress
 from multigrad._report import Entry, GradReport, Leg, refused
 from multigrad._second import with_second_order
 from multigrad._sparse_leg import SparseLeg
@@ -59,6 +65,13 @@ from multigrad.errors import (
 )
 
 MODES = ("reverse", "forward")
+METHODS = ("auto", "full", "probe")
+# n (n + m) of the largest Jacobian without sparsity that is compared in full unless asked for: half an hour's work.
+FULL = 2**27
+# Bytes that a full comparison needs for each entry, and those it may have unless more are allowed.
+FULL_BYTES, MEMORY = 96, 2**31
+# Noise of values, relative to their size, that float64 arithmetic seldom makes.
+NOISY = 1e-13
 # Coarser arithmetic than this has no structure to be seen in single values.
 DOUBLE = 1e-12
 # Jacobians up to this size are compared entry by entry where something is wrong with a group.
@@ -79,11 +92,15 @@ def check_grad(
     params: Any = None,
     order: int = 1,
     modes: Sequence[str] = MODES,
+    method: str = "auto",
     eps: float | None = None,
     rtol: float | None = None,
     atol: float = 0.0,
     seed: int = 0,
     raise_exception: bool = True,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    max_memory: int = MEMORY,
     **backend_options: Any,
 ) -> GradReport:
     """Tell whether the gradient of ``fn`` at ``inputs`` is right.
@@ -101,11 +118,16 @@ def check_grad(
         params: what is to be checked besides the inputs: ``"captured"``, a module, or a pytree.
         order: 2 to check the derivative of the derivative as well.
         modes: ``"reverse"``, ``"forward"``; one that the function does not support is noted.
+        method: ``"full"`` compares every entry, ``"probe"`` products with a few random directions, from which wrong
+            entries are located; ``"auto"`` probes where n inputs and m outputs with n (n + m) > 2**27 have no sparsity.
         eps: one fixed absolute step, in place of the ladder's choice.
         rtol: relative tolerance; 1e-7 for float64 arithmetic if left alone.
         atol: absolute tolerance. It hides every gradient below it.
         seed: of all random numbers in the check.
         raise_exception: whether to raise and warn, or only to return the report.
+        progress: whether to show how far a long check is; left alone, on a terminal only.
+        executor: evaluates ``fn`` in parallel; any ``concurrent.futures.Executor``, of processes or of a cluster.
+        max_memory: in bytes; what a full comparison must not need more of.
         **backend_options: what the adapter alone understands.
 
     Returns:
@@ -129,19 +151,41 @@ def check_grad(
     """
     started = time.perf_counter()
     arguments = as_arguments(inputs)
-    _validate(fn, modes, order, eps, rtol, atol)
+    _validate(fn, modes, method, order, eps, rtol, atol)
     adapter = choose_backend(backend, arguments)
     options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options))
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
-    check = partial(run_check, modes=modes, eps=eps, rtol=rtol, atol=atol, seed=seed)
-    beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
-    with Belongings(fn, jac) as belongings:
-        result = _check_at(partial(adapter.flatten, fn, arguments, options), belongings, check, beside, order, seed)
+    flatten = partial(_flatten, adapter, fn, arguments, options, executor)
+    with Belongings(fn, jac) as belongings, Progress(progress) as shown:
+        check = partial(
+            run_check,
+            modes=modes,
+            method=method,
+            eps=eps,
+            rtol=rtol,
+            atol=atol,
+            seed=seed,
+            max_memory=max_memory,
+            progress=shown,
+        )
+        beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
+        result = _check_at(flatten, belongings, check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
     return report
+
+
+def _flatten(
+    adapter: Backend, fn: Callable[..., Any], arguments: tuple[Any, ...], options: Options, executor: Executor | None
+) -> FlatFunction:
+    f = adapter.flatten(fn, arguments, options)
+    if executor is None:
+        return f
+    from multigrad._remote import Recipe, Remote
+
+    return Remote(f, Recipe(adapter.name, fn, arguments, options), executor)
 
 
 def _check_at(
@@ -166,13 +210,24 @@ def run_check(
     f: FlatFunction,
     *,
     modes: Sequence[str] = MODES,
+    method: str = "auto",
     eps: float | None = None,
     rtol: float | None = None,
     atol: float = 0.0,
     seed: int = 0,
+    max_memory: int = MEMORY,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> GradReport:
     """Check a flat function; the arguments are those of ``check_grad``."""
-    return _Check(f, tuple(modes), eps, rtol, atol, seed).run()
+    make = partial(_Check, f, tuple(modes), method, eps, rtol, atol, seed, max_memory, progress)
+    first = make()
+    report = first.run()
+    # Float64 all round may be coarser arithmetic inside, which an adapter may know how to avoid.
+    suspicious = first.is_noisy or report.verdict is not Verdict.OK
+    reexamine = getattr(f, "reexamine", None)
+    if reexamine is None or not suspicious or not reexamine():
+        return report
+    return make().run()
 
 
 @cache
@@ -203,7 +258,9 @@ def announce(report: GradReport) -> None:
         warnings.warn(NonDifferentiableWarning(str(report)), stacklevel=3)
 
 
-def _validate(fn: object, modes: Sequence[str], order: int, eps: float | None, rtol: float | None, atol: float) -> None:
+def _validate(
+    fn: object, modes: Sequence[str], method: str, order: int, eps: float | None, rtol: float | None, atol: float
+) -> None:
     if not callable(fn):
         raise InvalidUse("not_callable", f"fn must be callable, not {type(fn).__name__}")
     if order not in (1, 2):
@@ -211,6 +268,8 @@ def _validate(fn: object, modes: Sequence[str], order: int, eps: float | None, r
     unknown = [mode for mode in modes if mode not in MODES]
     if isinstance(modes, str) or unknown or not modes:
         raise InvalidUse("unknown_mode", f"modes must be some of {MODES}, not {modes!r}")
+    if method not in METHODS:
+        raise InvalidUse("unknown_method", f"method must be one of {METHODS}, not {method!r}")
     for name, value in (("eps", eps), ("rtol", rtol), ("atol", atol)):
         if value is not None and not (np.isfinite(value) and value >= 0):
             raise InvalidUse("bad_tolerance", f"{name} must be a finite number that is not negative, not {value!r}")
@@ -224,38 +283,81 @@ class _Check:
 
     f: FlatFunction
     modes: tuple[str, ...]
+    method: str
     eps: float | None
     rtol: float | None
     atol: float
     seed: int
+    max_memory: int
+    progress: Callable[[str, int, int], None]
 
     def run(self) -> GradReport:
         self.findings: list[Finding] = []
-        self.legs: list[Leg] = []
+        self.legs: list[Leg | SparseLeg] = []
+        self.probed: list[ProbeLeg] = []
         self.broken: dict[str, Mask] = {}
         self.agreeing: list[str] = []
         self.extra: list[Entry] = []
+        workers = getattr(self.f, "workers", 1)
         self.f = only_attached(self.f)
         self.rng = np.random.Generator(np.random.PCG64(_entropy(self.seed)))
         self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol)
-        self.values = Batched(self.f, self.f.repeats.shape[1])
+        self.values = Batched(self.f, self.f.repeats.shape[1], workers=workers)
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
-        self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter)
+        self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter, self.progress)
         self.directions = unit_vectors(self.f.x, self.rng)
         self.structure = self._find_structure()
-        self._compare_modes()
+        if self.structure is None and self._too_large():
+            self._probe_modes()
+        else:
+            self._compare_modes()
         return self._report()
 
+    def _too_large(self) -> bool:
+        """Whether the Jacobian is to be probed, if it is not sparse."""
+        n, m = self.f.x.size, self.values.width
+        needed = FULL_BYTES * n * m
+        if self.method == "full" and needed > self.max_memory:
+            raise InvalidUse(
+                "too_large",
+                f"comparing all of {m} x {n} entries needs {needed / 2**30:.3g} GiB, and max_memory is "
+                f"{self.max_memory / 2**30:.3g} GiB; use method='probe', or raise max_memory",
+            )
+        large = self.method == "auto" and (n * (n + m) > FULL or needed > self.max_memory)
+        return n * m > 0 and (large or self.method == "probe")
+
+    def _probe_modes(self) -> None:
+        sides: dict[str, Callable[[FlatFunction], Forward | Backward]] = {
+            "reverse": lambda f: Backward(f, self.rng),
+            "forward": Forward,
+        }
+        for mode, make in sides.items():
+            side = self._mode(mode, make)
+            if side is not None:
+                prober = Prober(side, self.f, self.values, self.numerical.here, self.rules, self.rng)
+                leg = prober.run()
+                self.probed.append(leg.without_mismatch() if self.unsteady else leg)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether values carry more noise than float64 arithmetic makes."""
+        return bool(np.max(self.numerical.relative_noise, initial=0.0) > NOISY)
+
     def _find_structure(self) -> Structure | None:
-        if self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
+        if self.method == "probe" or self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
             return None
         return find_structure(self.values, self.f.x, self.f.inputs, self.rng)
 
     def _compare_modes(self) -> None:
         pattern = self.structure.pattern if self.structure else None
-        backward = self._mode("reverse", lambda f: reverse(f, self.rng, pattern))
+        dense = not self._too_large()
+        try:
+            backward = self._mode("reverse", lambda f: reverse(f, self.rng, pattern, dense=dense))
+        except Incompressible:
+            self._probe_modes()
+            return
         if backward is not None:
             self.findings += backward.findings
             self._compare("reverse", backward.jacobian)
@@ -287,13 +389,15 @@ class _Check:
         return None
 
     def _compare(self, mode: str, J: Array | Sparse) -> None:
-        grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
-        if grouped is not None and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
-            check_ties(self.numerical, grouped)
-            sparse = SparseLeg(mode, J, grouped)
-            self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
-            return
-        J = J.dense() if isinstance(J, Sparse) else J
+        grouped = None
+        if isinstance(J, Sparse):
+            grouped = self._compare_groups(J)
+            if grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED:
+                check_ties(self.numerical, grouped)
+                sparse = SparseLeg(mode, J, grouped)
+                self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
+                return
+            J = J.dense()
         analytical = self.directions.times(J)
         if self.eps is None:
             found = (
@@ -303,17 +407,19 @@ class _Check:
             )
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
+            admit_hidden_kinks(self.numerical, found)
             check_ties(self.numerical, found)
         else:
             found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
         length = found.directions.weights[:, None]
         leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         self.broken[mode] = found.broken.T
-        self.legs.append(leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg))
+        leg = leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg)
+        self.legs.append(leg)
         # An adapter that can differentiate fn by other means says what those think of a mismatch.
         opinion = getattr(self.f, "second_opinion", None)
-        if opinion is not None and self.legs[-1].verdict is Verdict.MISMATCH:
-            self.findings += opinion(J, self.legs[-1].numeric, self.legs[-1].status == Status.MISMATCH)
+        if opinion is not None and leg.verdict is Verdict.MISMATCH:
+            self.findings += opinion(J, leg.numeric, leg.status == Status.MISMATCH)
 
     def _compare_groups(self, J: Sparse) -> Entries:
         assert self.structure is not None
@@ -330,6 +436,9 @@ class _Check:
         if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
             return
         leg = self.legs[-1]
+        if isinstance(leg, SparseLeg):
+            self.legs[-1] = leg.without_mismatch()
+            return
         row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
         with np.errstate(invalid="ignore"):
             explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
@@ -337,25 +446,21 @@ class _Check:
         self.legs[-1] = replace(leg, status=status)
 
     def _judge_probes(self, backward: Reverse) -> None:
-        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions:
+        J = backward.jacobian
+        # A sparse one has been made of products that no other contradicts.
+        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
             return
-        dust = self._dust(backward.jacobian)
+        here = np.abs(np.nan_to_num(self.numerical.here, posinf=0.0, neginf=0.0))
         for probe in backward.contradictions:
-            wrong = probe.disagreement(backward.jacobian, self.rules, self.numerical.relative_noise, dust)
+            dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
+            wrong = probe.disagreement(J, self.rules, self.numerical.relative_noise, dust)
             if wrong is not None:
-                entry, finding = probe.accuse(wrong, backward.jacobian, self.f, self.rules)
+                entry, finding = probe.accuse(wrong, J, self.f, self.rules)
                 self.extra.append(entry)
                 self.findings.append(finding)
                 return
 
-    def _dust(self, J: Array) -> Array:
-        size, values = (np.abs(np.nan_to_num(a, posinf=0.0, neginf=0.0)) for a in (J, self.numerical.here))
-        along = rounding_dust(
-            self.directions.times(size), values, self.directions, self.f.inputs, self.f.outputs, self.rules.eps
-        )
-        return np.asarray((along / self.directions.weights[:, None]).T)
-
-    def _forward_agrees(self, J: Array) -> bool:
+    def _forward_agrees(self, J: Array | Sparse) -> bool:
         if "forward" not in self.modes:
             return False
         try:
@@ -372,18 +477,19 @@ class _Check:
         if self.legs:
             self.findings += self._idle()
         findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
-        dense = [leg for leg in self.legs if leg.mode in self.broken]
+        dense = [leg for leg in self.legs if isinstance(leg, Leg)]
         if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
             broken = [self.broken[leg.mode] for leg in dense]
             findings += tuple(diagnose(dense, broken, self.f, self.numerical.here))
-        parts = [leg.verdict for leg in self.legs]
+        parts = [leg.verdict for leg in (*self.legs, *self.probed)]
         parts += [Verdict.MISMATCH] * bool(self.extra)
-        parts += [Verdict.INCONCLUSIVE] * (not self.legs or any(f.severity == "error" for f in findings))
+        parts += [Verdict.INCONCLUSIVE] * (not parts or any(f.severity == "error" for f in findings))
         verdict = max(parts, key=lambda v: v.severity)
         return GradReport(
             verdict=verdict,
             findings=findings,
             legs=tuple(self.legs),
+            probed=tuple(self.probed),
             agreeing=tuple(self.agreeing),
             extra=tuple(self.extra),
             inputs=tuple(self.f.inputs),
@@ -406,9 +512,9 @@ class _Check:
         """List the parameters that get no gradient at all."""
         params = [leaf for leaf in self.f.inputs if leaf.path.startswith("params")]
         leg = self.legs[0]
-        if not params or not isinstance(leg, Leg):
+        if not params:
             return
-        idle = [leaf.path for leaf in params if not leg.analytical[:, leaf.slice].any()]
+        idle = [leaf.path for leaf in params if not leg.reaches(leaf)]
         if idle:
             evidence = f"no gradient at all reaches {', '.join(idle)}"
             yield Finding(
@@ -419,10 +525,13 @@ class _Check:
         errors = [f for f in findings if f.severity == "error"]
         if errors:
             return f"{errors[0].kind}: {errors[0].evidence}"
-        if not self.legs:
+        if not (self.legs or self.probed):
             return "no mode gave a derivative: " + "; ".join(f.evidence for f in findings)
         if self.values.raised is not None:
             return f"the function raises near the inputs: {type(self.values.raised).__name__}: {self.values.raised}"
+        unexplained = [leg.unexplained for leg in self.probed if leg.unexplained]
+        if unexplained:
+            return unexplained[0]
         noise = float(np.max(self.numerical.relative_noise, initial=0.0))
         return (
             f"the error bars are too wide; the function's values carry noise of {noise:.1g} of their size"

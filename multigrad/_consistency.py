@@ -115,7 +115,7 @@ def _in_both_precisions(call: Call) -> ConsistencyReport:
     """Compare at the inputs' own precision; where that is low and the sides differ, in float64 as well."""
     own = compare(call)
     low = any(is_array(v) and dtype_of(v) in WIDER for v in call.leaves)
-    if not low or own.verdict is Consistency.OK:
+    if not low or own:
         return own
     try:
         wide = compare(replace(call, wide=True))

@@ -154,25 +154,18 @@ def _conjugation(d: Difference) -> str | None:
 
 def _padding(d: Difference) -> str | None:
     differ = np.abs(d.a - d.b) > d.tolerance * np.max(np.abs(d.b), initial=0.0)
-    for axis, size in enumerate(differ.shape):
-        rows = _along(differ, axis)
-        lead, trail = int(np.argmin(rows)), int(np.argmin(rows[::-1]))
-        if size < 5 or lead + trail == 0 or lead + trail > size // 2:
-            continue
-        inner = np.take(differ, np.arange(lead, size - trail), axis)
-        if not inner.any() or all(_on_border(inner, k) for k in range(differ.ndim) if k != axis):
-            return f"they agree inside and differ in {lead} + {trail} entries at the ends of axis {axis}"
-    return None
-
-
-def _along(differ: Numbers, axis: int) -> Numbers:
-    """Where along an axis any entry differs."""
-    return np.asarray(differ.any(axis=tuple(k for k in range(differ.ndim) if k != axis)))
-
-
-def _on_border(differ: Numbers, axis: int) -> bool:
-    rows = _along(differ, axis)
-    return not rows[len(rows) // 4 : len(rows) - len(rows) // 4].any()
+    long = [(axis, size) for axis, size in enumerate(differ.shape) if size > 4]
+    if not long:
+        return None
+    from_end = [np.minimum(np.arange(size), np.arange(size)[::-1]) for _, size in long]
+    shaped = [
+        np.expand_dims(x, [k for k in range(differ.ndim) if k != axis])
+        for x, (axis, _) in zip(from_end, long, strict=True)
+    ]
+    depth = np.broadcast_to(np.min(np.broadcast_arrays(*shaped), axis=0), differ.shape)[differ].max(initial=0)
+    if depth >= min(size for _, size in long) // 4:
+        return None
+    return f"they agree inside and differ in the {depth + 1} outermost entries of axes {[axis for axis, _ in long]}"
 
 
 TESTS: Sequence[tuple[str, Test]] = (

@@ -9,12 +9,16 @@ import numpy as np
 from multigrad._agreement import Claim, claims, magnitude
 from multigrad._consistency_report import NOTHING, Cell, Consistency, Discrepancy
 from multigrad._matching import Pair
+from multigrad._report import Leg
 from multigrad._sides import Side
+from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
 
 SHOWN = 8
 MODES = ("reverse", "forward")
+# Entries so much smaller than the largest are what rounding leaves of a zero.
+DUST = 1e-12
 
 
 def place(pairs: Sequence[Pair], k: int) -> str:
@@ -103,10 +107,17 @@ def derivative_cell(side: Side, mode: str, differing: str | None) -> Cell:
     if differing:
         return Cell(Consistency.MISMATCH, differing)
     if status is Status.NONDIFFERENTIABLE:
-        return Cell(Consistency.CONVENTION, "legal choices at kinks", leg.sharpness)
+        return Cell(Consistency.CONVENTION, "legal choices at kinks", _sharpness(leg))
     if status is Status.INCONCLUSIVE:
-        return Cell(Consistency.INCONCLUSIVE, "not told by differences", leg.sharpness)
-    return Cell(Consistency.OK, f"ok, to {leg.sharpness:.1g}", leg.sharpness)
+        return Cell(Consistency.INCONCLUSIVE, "not told by differences", _sharpness(leg))
+    return Cell(Consistency.OK, f"ok, to {_sharpness(leg):.1g}", _sharpness(leg))
+
+
+def _sharpness(leg: Leg | SparseLeg) -> float:
+    """The largest relative error that an entry called ok might still have, dust around zeros left out."""
+    size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
+    told = (leg.status == Status.OK) & (size > DUST * np.max(size, initial=0.0, where=np.isfinite(size)))
+    return float(np.max(leg.bar / np.where(told, size, 1.0), initial=0.0, where=told))
 
 
 def value_cell(side: Side, other: Side, status: Codes) -> Cell:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from multigrad._ladder import Samples
-from multigrad._noise import Noise
+from multigrad._noise import Noise, root_mean_square
 from multigrad.backends import Array
 
 CENTRAL = (2, 4)  # orders of the error of (f(x+h) - f(x-h)) / 2h: h^2, h^4, ...
@@ -140,5 +140,5 @@ def tail_noise(samples: Samples, rungs: int = 7, powers: tuple[int, ...] = (0, 1
     used = delta[usable]
     finite = np.isfinite(used)
     residual = np.tensordot(annihilator, np.where(finite, used, 0.0), axes=1)
-    rms = np.sqrt(np.sum(residual**2, axis=0) / (rungs - len(powers)))
+    rms = root_mean_square(residual, 0, rungs - len(powers))
     return np.asarray(np.where(finite.all(axis=0), rms, 0.0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from multigrad._estimate import Estimate
+from multigrad._noise import root_mean_square
 from multigrad.backends import Array
 
 STEPS = 32
@@ -56,7 +57,7 @@ def _fit_one(delta: Array, floor: Array, h: Array) -> Estimate:
     shorter = np.linalg.pinv(basis[:, :-1])[0]
     coefficients = np.tensordot(solve, delta, axes=1)
     residual = delta - np.tensordot(basis, coefficients, axes=1)
-    rms = np.sqrt(np.sum(residual**2, axis=0) / (len(h) - TERMS))
+    rms = root_mean_square(residual, 0, len(h) - TERMS)
     slope = coefficients[0] / (2 * reach)
     truncation = np.abs(np.tensordot(shorter, delta, axes=1) / (2 * reach) - slope)
     bar = SIGMAS * np.maximum(rms, floor) * np.linalg.norm(solve[0]) / (2 * reach) + truncation

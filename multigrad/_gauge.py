@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from multigrad._entries import Entries
 from multigrad._findings import Finding
-from multigrad._numerical import Entries
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array, FlatFunction, Leaf
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from multigrad._matching import Axes
 from multigrad._tree import map_leaves, walk
 from multigrad.backends import Backend
+from multigrad.errors import InvalidUse
 
 WIDER = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
 
@@ -34,6 +35,8 @@ def hand_over(
         path = next(paths)
         if not is_array(value):
             return value
+        if path in axes and len(axes[path]) != np.ndim(value):
+            raise InvalidUse("bad_mapping", f"mapping: {path} has {np.ndim(value)} axes, their order is {axes[path]}")
         if path in axes or (wide and dtype_of(value) in WIDER):
             value = as_numpy(value)
             value = np.ascontiguousarray(np.transpose(value, axes[path])) if path in axes else value

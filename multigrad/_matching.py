@@ -182,6 +182,8 @@ def _likeness(pair: Pair, layout: Layout) -> tuple[bool, bool, int, bool]:
 
 def _axes(reference: Leaf, leaf: Leaf, layout: Layout) -> Axes | None:
     axes = layout.axes.get(leaf.path)
+    if layout.paths.get(leaf.path, leaf.path) != reference.path:
+        return None  # what is declared is declared of another leaf
     if axes is not None and not Pair(reference, leaf, axes).fits:
         raise InvalidUse(
             "bad_mapping",

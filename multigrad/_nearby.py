@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def look_nearby(
     special = next(_special(f), None)
     if special is None or not report or not hasattr(f, "at"):
         return report
-    for x in _beside(f.x, np.random.default_rng((seed, 1))):
+    for x in _beside(f, np.random.default_rng((seed, 1))):
         near = _checked(f, x, check, allow_constant)
         if near is not None:
             return _joined(f, report, near, special, x)
@@ -68,11 +69,23 @@ def _kind(entries: Array) -> str:
     return "every entry is an integer" if (entries == np.rint(entries)).all() else ""
 
 
-def _beside(x: Array, rng: np.random.Generator) -> Iterator[Array]:
-    """Points on random sides, then one above: many domains begin at 0."""
+def _beside(f: FlatFunction, rng: np.random.Generator) -> Iterator[Array]:
+    """Points on random sides, then one above: many domains begin at 0. Symmetric matrices stay so."""
+    x = f.x
     away = signed(rng, NEAR, FAR, x.shape) * np.where(np.isfinite(x), scale_of(x), 0.0)
+    for leaf in f.inputs:
+        if len(leaf.shape) >= 2 and leaf.shape[-1] == leaf.shape[-2] and leaf.size:
+            entries, step = (_matrices(part[leaf.slice], leaf) for part in (x, away))
+            if np.array_equal(entries, np.swapaxes(entries, -1, -2).conj()):
+                step += np.swapaxes(step, -1, -2).conj()
+                step /= 2
     yield x + away
     yield x + np.abs(away)
+
+
+def _matrices(part: Array, leaf: Leaf) -> Any:
+    """A view of the leaf's places as they are."""
+    return (part.view(np.complex128) if leaf.complex else part).reshape(leaf.shape)
 
 
 def _checked(f: FlatFunction, x: Array, check: Check, allow_constant: bool) -> GradReport | None:

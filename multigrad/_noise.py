@@ -8,6 +8,7 @@ all the directions of a check.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -60,10 +61,16 @@ def spacings(eps: float) -> Array:
 
 def lines(x: Array, scale: Array, eps: float, rng: np.random.Generator) -> Array:
     """Make the points at which to evaluate f, shape (lines * spacings * POINTS, n)."""
+    return np.concatenate(list(each_line(x, scale, eps, rng)))
+
+
+def each_line(x: Array, scale: Array, eps: float, rng: np.random.Generator) -> Iterator[Array]:
+    """Make the same points line by line and spacing by spacing, shape (POINTS, n) each."""
     count = 1 if x.size < ONE_LINE_BELOW else 2
-    direction = signed(rng, 0.5, 1.0, (count, 1, 1, x.size)) * scale
-    along = spacings(eps)[:, None] * np.arange(POINTS // 2 - POINTS + 1, POINTS // 2 + 1)
-    return np.asarray(x + along[:, :, None] * direction).reshape(-1, x.size)
+    along = np.arange(POINTS // 2 - POINTS + 1, POINTS // 2 + 1)[:, None]
+    for direction in signed(rng, 0.5, 1.0, (count, x.size)) * scale:
+        for spacing in spacings(eps):
+            yield x + spacing * along * direction
 
 
 @cache
@@ -75,6 +82,13 @@ def _differences() -> Array:
     )
 
 
+def root_mean_square(values: Array, axis: int, freedom: int) -> Array:
+    """The root of the sum of squares over ``freedom``; the squares may be beyond the range of a double."""
+    largest = np.max(np.abs(values), axis=axis, keepdims=True, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)
+    return np.asarray(np.sqrt(np.sum((values / unit) ** 2, axis=axis) / freedom) * np.squeeze(unit, axis))
+
+
 def measure(values: Array, eps: float) -> Noise:
     """Read the noise off f's values at ``lines``, shape (lines * spacings * POINTS, m)."""
     m = values.shape[-1]
@@ -84,7 +98,7 @@ def measure(values: Array, eps: float) -> Noise:
     level = np.where(np.isfinite(size), size, 0.0).max(axis=0, initial=0.0)
     flat = (table[:, :, 1:] == table[:, :, :-1]).sum(axis=2)
     drawn = _differences() @ table
-    sigma = np.sqrt((drawn * drawn).sum(axis=2) / drawn.shape[2])
+    sigma = root_mean_square(drawn, 2, drawn.shape[2])
     # A line on which f hardly changes shows its quantum, not its noise.
     usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1))
     return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +15,15 @@ from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
 from multigrad._noise import Noise
-from multigrad._reading import TwoReadings, read
+from multigrad._reading import Reading, TwoReadings, read
 from multigrad._regrouping import regroup
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array, Leaf
 
 # Entries of a block of directions times outputs: the block's arrays then stay in the L2 cache.
 BLOCK = 2**15
+# Doubles in the points of a ladder that are made at once: 128 MB.
+AT_ONCE = 2**24
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
 # Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
@@ -32,7 +34,14 @@ class Numerical:
     """f at x and around it, as far as it has been looked at."""
 
     def __init__(
-        self, f: Batched, x: Array, here: Array, rules: Rules, rng: np.random.Generator, jitter: Array | float = 0.0
+        self,
+        f: Batched,
+        x: Array,
+        here: Array,
+        rules: Rules,
+        rng: np.random.Generator,
+        jitter: Array | float = 0.0,
+        progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         """Start at the point ``x``, shape (n,), where f is ``here``, shape (m,), give or take ``jitter``."""
         self.f = f
@@ -41,6 +50,7 @@ class Numerical:
         self.rules = rules
         self.rng = rng
         self.jitter = jitter
+        self.progress = progress
         self.noise: Noise | None = None
         # The largest one-sided quotient on a short ladder, for each output.
         self.swing = np.zeros_like(here)
@@ -68,10 +78,11 @@ class Numerical:
                 smooth=np.full((count, m), np.inf),
             )
             sure = np.empty((count, m), np.bool_)
-            size = max(1, BLOCK // max(m, self.x.size, 1))
+            size = max(1, self.f.workers * BLOCK // max(m, self.x.size, 1))
             for start in range(0, count, size):
                 block = slice(start, min(start + size, count))
                 sure[block] = self._short(directions.take(block), found, block, context)
+                self.progress("directions compared", block.stop, count)
             self._long(directions, found, sure, context)
             self._average(directions, found, context)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
@@ -153,6 +164,14 @@ class Numerical:
             status = _verdict.admit_kinks(status, analytical, kinks)
         return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 
+    def look_along(self, directions: Directions) -> Reading:
+        """The derivatives along directions, read off the long ladder; shapes (C, m)."""
+        sampled = self._climb(directions, _ladder.long_ladder(self.rules.eps, self.x[directions.columns]))
+        assert self.noise is not None
+        nothing = np.zeros((len(directions), len(self.here)))
+        context = Context(nothing, nothing, nothing, nothing[0], nothing[0])
+        return read(sampled, self.here, self.noise, self.jitter, nothing, context, self.rules).cautious
+
     @property
     def relative_noise(self) -> Array:
         """Noise of each output as a fraction of its size, shape (m,)."""
@@ -164,7 +183,7 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
+        dust = np.broadcast_to(rounding_dust(size, values, outputs, self.rules.eps), size.shape)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
@@ -228,6 +247,7 @@ class Numerical:
         for start in range(0, len(suspicious), size):
             chosen = suspicious[start : start + size]
             self._explore(directions, chosen, found, sure, context)
+            self.progress("suspicious directions looked at", start + len(chosen), len(suspicious))
             wrong = (found.status[chosen] == Status.MISMATCH).any(axis=1)
             left = suspicious[start + size :]
             if wrong.all() and start + size >= SUSPECTS and len(left):
@@ -244,7 +264,7 @@ class Numerical:
         noise, floor = self._noise_at(i)
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), self.here[i], noise, floor, analytical, own, self.rules)
-        reading = two.settle(self._staircases(part, two, c, i))
+        reading = two.settle(*self._staircases(part, two, c, i))
         places = chosen[c], i
         found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
         found.status[places] = reading.status[0]
@@ -257,21 +277,24 @@ class Numerical:
         floor = jitter[outputs] if isinstance(jitter, np.ndarray) else jitter
         return Noise(noise.sigma[outputs], noise.level[outputs]), floor
 
-    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> Mask:
-        """Where f is flat at x, in doubt, and a staircase; with too many to look at, none is taken for flat.
+    def _staircases(self, directions: Directions, two: TwoReadings, c: Index, i: Index) -> tuple[Mask, Mask]:
+        """Where f is flat at x, in doubt, and a staircase; and where its steps are high.
 
-        The readings are of the places (c, i), shape (1, places).
+        With too many to look at, none in doubt is taken for flat. The readings are of the places (c, i), shape
+        (1, places).
         """
-        doubted, flat = two.doubted[0] & (two.flat[0] > 0), two.flat[0]
+        flat = two.flat[0]
+        doubted = (two.doubted[0] | two.trusted[0]) & (flat > 0)
         pairs = sorted({(int(c[k]), float(flat[k])) for k in np.flatnonzero(doubted)})
         if len(pairs) > _plateaus.AT_MOST:
-            return doubted[None]
-        staircase = np.zeros_like(doubted)
+            return two.doubted & doubted, np.ones_like(two.doubted)
+        staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
         for direction, step in pairs:
-            points = _plateaus.window(self.x, directions.take(np.array([direction])), step)
-            found = _plateaus.is_staircase(self.f(points), self.here)
-            staircase |= (c == direction) & (flat == step) & found[i]
-        return (staircase & doubted)[None]
+            values = self.f(_plateaus.windows(self.x, directions.take(np.array([direction])), step))
+            here = doubted & (c == direction) & (flat == step) & _plateaus.is_staircase(values, self.here)[i]
+            staircase |= here
+            high |= here & _plateaus.is_high(values, self.here)[i]
+        return staircase[None], high[None]
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
@@ -301,8 +324,24 @@ class Numerical:
         relative = np.minimum(noise.relative, NOISIEST) + self.rules.eps
         return Context(context.scale[block], context.row[block], context.dust[block], relative, self.swing)
 
+    def slopes(self, directions: Directions) -> Estimate:
+        """Derivatives along the directions as the short ladder tells them, shape (C, m)."""
+        with np.errstate(all="ignore"):
+            sampled = self._climb(directions, _ladder.short_ladder(self.rules.eps))
+            q = self._quotients(sampled)
+            return estimate(q.central, q.central_noise, sampled.ratio)
+
+    def measure_noise(self) -> Array:
+        """Measure the noise of f by itself; returns the values seen, for functions of them to have theirs measured."""
+        lines = _noise.each_line(self.x, self._safe_scale(), self.rules.eps, self.rng)
+        values = np.concatenate([self.f(line) for line in lines])
+        self.noise = _noise.measure(values, self.rules.eps)
+        return values
+
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
+        if 2 * len(exponents) * len(directions) * self.x.size > AT_ONCE:
+            return self._climb_in_steps(directions, exponents)
         X, up, down = _ladder.points(self.x, directions, exponents)
         lines = np.empty((0, self.x.size))
         if self.noise is None:
@@ -311,6 +350,26 @@ class Numerical:
         if self.noise is None:
             self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
         return _ladder.samples(values[len(lines) :], up, down, exponents)
+
+    def _climb_in_steps(self, directions: Directions, exponents: Array) -> _ladder.Samples:
+        """Evaluate f on a ladder rung by rung and direction by direction, where all of its points are too many."""
+        if self.noise is None:
+            self.measure_noise()
+        shape = (2, len(exponents), len(directions), self.here.size)
+        values = np.empty(shape)
+        ups, downs = [], []
+        for k in range(len(exponents)):
+            for c in range(len(directions)):
+                X, up, down = _ladder.points(self.x, directions.take(np.array([c])), exponents[k : k + 1])
+                values[:, k, c] = self.f(X)
+                ups.append(up[0, 0])
+                downs.append(down[0, 0])
+        width = max(len(step) for step in (*ups, *downs))
+        up, down = (
+            np.stack([np.broadcast_to(step, width) for step in steps]).reshape(*shape[1:3], width)
+            for steps in (ups, downs)
+        )
+        return _ladder.samples(values.reshape(-1, shape[-1]), up, down, exponents)
 
     def _quotients(self, sampled: _ladder.Samples) -> Quotients:
         assert self.noise is not None

@@ -84,7 +84,7 @@ def report(outcome: Outcome) -> ConsistencyReport:
         worst=tuple(sorted(outcome.worst, key=lambda d: -d.excess)[:SHOWN]),
         conventions=tuple(dict.fromkeys(outcome.conventions)),
         findings=tuple(dict.fromkeys(noted)),
-        layouts={name: side.layout.axes for name, side in sides.items() if side.layout.axes},
+        layouts={name: side.orders for name, side in sides.items() if side.orders},
         sides={name: side.report for name, side in sides.items() if side.report is not None},
         reference=evidence.lead.name,
         seconds=0.0,

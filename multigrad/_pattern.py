@@ -71,7 +71,7 @@ class Sparse:
 
     def __rmatmul__(self, vector: Array) -> Array:
         p = self.pattern
-        return np.bincount(p.columns, vector[p.rows] * self.values, p.shape[1])
+        return np.asarray(np.bincount(p.columns, vector[p.rows] * self.values, p.shape[1]), float)
 
     def __getitem__(self, key: tuple[slice, int]) -> Array:
         """A column: ``matrix[:, k]``."""

@@ -1,8 +1,8 @@
 """Plateaus: whether a function that is flat at x is a staircase or has a dead zone there.
 
 Values that do not change over the smallest steps have two readings. A function computed in coarser arithmetic is a
-staircase, whose slope shows at larger steps only; relu left of 0 is flat, whatever happens further out. The first
-window in which the values do change tells them apart: a staircase has other plateaus in it.
+staircase, whose slope shows at larger steps only; relu left of 0 is flat, whatever happens further out. Windows in
+which the values do change tell them apart: a staircase has several plateaus in one of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from multigrad._ladder import Samples
 from multigrad.backends import Array
 
 SAMPLES = 32
-WINDOW = 16.0  # its far end, in units of the largest step at which the function is still flat
+WINDOW = 16.0  # the far end of the first, in units of the largest step at which the function is still flat
+RATIO = 6.0  # of the far ends of one window and the next
+FARTHEST = 2.0**-7  # the last reaches so far
+# The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
+LOW = 2.0**-20
 # (direction, step) pairs worth looking at in one check.
 AT_MOST = 64
+# A function that is flat up to the shortest step of the short ladder has no finer steps to look for.
+FLAT = 2.0**-13
 
 
 def flat_steps(samples: Samples, here: Array) -> Array:
@@ -29,21 +35,30 @@ def flat_steps(samples: Samples, here: Array) -> Array:
     return np.asarray(step.max(axis=0))
 
 
-def window(x: Array, directions: Directions, step: float) -> Array:
-    """Points along one direction on both sides of x, beyond ``step``; shape (2 * SAMPLES, n)."""
-    distance = np.linspace(step, WINDOW * step, SAMPLES)
-    along = np.concatenate([distance, -distance])[:, None] * directions.dense()
+def windows(x: Array, directions: Directions, step: float) -> Array:
+    """Points along one direction on both sides of x, beyond ``step``; shape (windows * 2 * SAMPLES, n).
+
+    A window shows the plateaus of a staircase if it is 3 to 20 times as wide as one. Next to the end of the plateau
+    that x is on, ``step`` is much shorter than that.
+    """
+    count = max(1, int(np.ceil(np.log(FARTHEST / step) / np.log(RATIO))))
+    ends = WINDOW * step * RATIO ** np.arange(count)
+    distance = np.linspace(step, ends, SAMPLES).T
+    along = np.stack([distance, -distance], axis=1).reshape(-1, 1) * directions.dense()
     return np.asarray(x + along)
 
 
 def is_staircase(values: Array, here: Array) -> Mask:
-    """Tell from f's values on the window, shape (2 * SAMPLES, m), whether it goes on in plateaus; shape (m,).
+    """Tell from f's values on the windows whether there are several plateaus in one; (windows * 2 * SAMPLES, m) -> (m,)."""
+    sides = values.reshape(-1, SAMPLES, values.shape[1])
+    moved = sides != here
+    repeated = moved[:, 1:] & (sides[:, 1:] == sides[:, :-1])
+    levels = (moved[:, 1:] & ~repeated).sum(axis=1)
+    return np.asarray(((levels >= 2) & (repeated.sum(axis=1) >= 0.3 * moved.sum(axis=1))).any(axis=0))
 
-    Near the end of its plateau a staircase may show a single one more.
-    """
-    found = np.zeros(values.shape[1], np.bool_)
-    for side in (values[:SAMPLES], values[SAMPLES:]):
-        moved = side != here
-        repeated = moved[1:] & (side[1:] == side[:-1])
-        found |= moved.any(axis=0) & (repeated.sum(axis=0) >= 0.3 * moved.sum(axis=0))
-    return found
+
+def is_high(values: Array, here: Array) -> Mask:
+    """Whether the steps of the staircase are too high for the rounding of float32, so that f may round on purpose."""
+    steps = np.abs(np.diff(values.reshape(-1, SAMPLES, values.shape[1]), axis=1))
+    lowest = np.min(np.where(steps > 0, steps, np.inf), axis=(0, 1))
+    return np.asarray(lowest > LOW * np.maximum(np.abs(values).max(axis=0), np.abs(here)))

@@ -11,7 +11,7 @@ from multigrad._estimate import CENTRAL, Estimate, estimate, extrapolate, quotie
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
-from multigrad._plateaus import flat_steps
+from multigrad._plateaus import FLAT, flat_steps
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array
 
@@ -29,6 +29,7 @@ class Reading:
         status: a ``Status`` each.
         broken: where f has no derivative.
         smooth: the length of the steps within which f looks smooth; inf if at all.
+        singular: where f has no finite slope.
     """
 
     value: Array
@@ -36,6 +37,7 @@ class Reading:
     status: Codes
     broken: Mask
     smooth: Array
+    singular: Mask
 
     def where(self, chosen: Mask, other: Reading) -> Reading:
         """Take the entries that are ``chosen`` from here and the rest from ``other``."""
@@ -45,6 +47,7 @@ class Reading:
             np.where(chosen, self.status, other.status),
             np.where(chosen, self.broken, other.broken),
             np.where(chosen, self.smooth, other.smooth),
+            np.where(chosen, self.singular, other.singular),
         )
 
 
@@ -61,6 +64,7 @@ class TwoReadings:
         doubted: where the bold reading is milder than the cautious one.
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
         drowned: where f jumps about by much of its size over the smallest steps: what it does is beyond any reading.
+        trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
     """
 
     cautious: Reading
@@ -68,13 +72,18 @@ class TwoReadings:
     doubted: Mask
     flat: Array
     drowned: Mask
+    trusted: Mask
 
-    def settle(self, staircase: Mask) -> Reading:
-        """Decide between the two, given where a flat f is a staircase."""
+    def settle(self, staircase: Mask, high: Mask) -> Reading:
+        """Decide between the two, given where a flat f is a staircase, and where one with high steps.
+
+        Whether a function that rounds coarsely means its plateaus or the slope over them, it does not say.
+        """
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
         denied |= (settled.status == Status.MISMATCH) & self.drowned
-        status = np.where(denied, np.int8(Status.INCONCLUSIVE), settled.status)
+        untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
+        status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
         return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
@@ -95,14 +104,18 @@ def read(
     flat = flat_steps(samples, here)
     quantum = _quantum(samples, flat, noise, rules)
     tail = np.maximum(floor, 4 * tail_noise(samples))
-    smallest = np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1)))
+    # A step between the smallest rungs passes for noise; where f does not move at all before it, there is none.
+    smallest = np.where(flat > 0, floor, np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
     infinite = _kinks.vertical(quotients(samples, here, quiet, rules.eps, floor), samples.ratio)
     exact = replace(context, noise=np.full_like(context.noise, rules.eps))
     cautious = _read(samples, here, noise, np.maximum(tail, quantum), infinite, analytical, context, rules)
     bold = _read(samples, here, quiet, smallest, infinite, analytical, exact, rules)
-    drowned = smallest > DROWNED * np.maximum(noise.level, np.abs(here))
-    return TwoReadings(cautious, bold, bold.status < cautious.status, flat, drowned & np.isfinite(analytical))
+    drowned = (smallest > DROWNED * np.maximum(noise.level, np.abs(here))) & np.isfinite(analytical)
+    trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
+    # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
+    excused = bold.singular & (cautious.status == Status.MISMATCH) & (flat == 0)
+    return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, drowned, trusted)
 
 
 def _read(
@@ -135,7 +148,7 @@ def _read(
     kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)
     smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
-    return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth)
+    return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth, kinks.singular)
 
 
 def _quantum(samples: Samples, flat: Array, noise: Noise, rules: Rules) -> Array:

@@ -72,19 +72,24 @@ def regroup(directions: Directions, places: Mask) -> Regrouping | None:
     if owners is None:
         return None
     owned = places & (owners >= 0)
+    before = np.count_nonzero(owned.any(axis=1))
+    if before < 2:
+        return None
     positions = np.unique(owners[owned])
-    group = directions.rows[positions]
-    k, rows = np.nonzero(owners[group] == positions[:, None])
-    order = np.argsort(rows, kind="stable")
-    colour = colours(Pattern((owners.shape[1], len(positions)), rows[order], k[order])) if len(positions) else group
-    if len(positions) == 0 or colour.max() + 1 >= np.count_nonzero(owned.any(axis=1)):
+    rank = np.full(len(directions.columns) + 1, -1)  # the last is for places without an owner
+    rank[positions] = np.arange(len(positions))
+    places_of = rank[owners]
+    rows, groups = np.nonzero(places_of.T >= 0)
+    k = places_of[groups, rows]
+    colour = colours(Pattern((owners.shape[1], len(positions)), rows, k))
+    if colour.max() + 1 >= before:
         return None
     order = np.argsort(colour, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(colour))])
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     new_owners, old = (np.full((len(starts) - 1, owners.shape[1]), -1) for _ in range(2))
-    new_owners[colour[k], rows], old[colour[k], rows] = rank[k], group[k]
+    new_owners[colour[k], rows], old[colour[k], rows] = rank[k], groups
     chosen = positions[order]
     return Regrouping(
         Directions(directions.n, starts, directions.columns[chosen], directions.weights[chosen], new_owners), old

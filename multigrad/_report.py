@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf
 
 if TYPE_CHECKING:
+    from multigrad._probe_leg import ProbeLeg
     from multigrad._sparse_leg import SparseLeg
 
 SHOWN = 8  # worst entries in the text
@@ -98,6 +99,7 @@ class Leg:
     bar: Array
     status: Codes
     unexplored: int = 0
+    kept: ClassVar[bool] = True
 
     @property
     def verdict(self) -> Verdict:
@@ -114,6 +116,10 @@ class Leg:
     def without_mismatch(self) -> Leg:
         """The same where what was a mismatch cannot be told."""
         return replace(self, status=forgive(self.status))
+
+    def reaches(self, leaf: Leaf) -> bool:
+        """Whether some derivative with respect to the leaf is not 0."""
+        return bool(self.analytical[:, leaf.slice].any())
 
     @property
     def size(self) -> int:
@@ -137,7 +143,8 @@ def furthest(
 ) -> npt.NDArray[np.intp]:
     """Flat indices of the entries that are furthest from agreement."""
     size = np.maximum(np.abs(analytical), np.abs(numeric))
-    excess = np.abs(analytical - numeric) / np.maximum(rtol * size + atol + bar, 1e-300)
+    with np.errstate(all="ignore"):  # infinite derivatives
+        excess = np.abs(analytical - numeric) / np.maximum(rtol * size + atol + bar, 1e-300)
     rank = (status * 1e6 + np.minimum(np.where(np.isfinite(excess), excess, np.inf), 1e5)).ravel()
     count = min(SHOWN, rank.size)
     return np.argpartition(-rank, count - 1)[:count] if count else np.empty(0, np.intp)
@@ -153,6 +160,7 @@ class GradReport:
         verdict: the worst that is said of any entry, or of the function.
         findings: what is wrong or worth knowing besides the numbers.
         legs: the comparison in full for each mode that was compared in full.
+        probed: modes that were compared along random directions only, since there are too many entries.
         agreeing: modes that were compared with the leg by random products, and agree with it.
         extra: entries that are not of the Jacobian: products with random cotangents that went wrong.
         inputs: the leaves that were perturbed.
@@ -183,6 +191,7 @@ class GradReport:
     seed: int
     reason: str = field(default="")
     second: GradReport | None = None
+    probed: tuple[ProbeLeg, ...] = ()
     convention: str = ""
 
     def __bool__(self) -> bool:
@@ -190,7 +199,7 @@ class GradReport:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The comparison cut by output and input leaf, for every leg."""
+        """The comparison cut by output and input leaf, for every leg whose matrices are of a size to be made."""
         return tuple(
             Block(
                 out.path,
@@ -202,6 +211,7 @@ class GradReport:
                 leg.status[out.slice, leaf.slice],
             )
             for leg in self.legs
+            if leg.kept
             for out in self.outputs
             if out.attached
             for leaf in self.inputs
@@ -226,9 +236,10 @@ class GradReport:
     def unfounded(self) -> GradReport:
         """The same where the values do not bear the verdict: what was a mismatch cannot be told."""
         legs = tuple(leg.without_mismatch() for leg in self.legs)
+        probed = tuple(leg.without_mismatch() for leg in self.probed)
         findings = tuple(f for f in self.findings if f.kind not in ("diagnosis", "nonlinear_backward"))
         verdict = Verdict.INCONCLUSIVE if self.verdict is Verdict.MISMATCH else self.verdict
-        return replace(self, legs=legs, extra=(), findings=findings, verdict=verdict)
+        return replace(self, legs=legs, probed=probed, extra=(), findings=findings, verdict=verdict)
 
     def with_second(self, second: GradReport) -> GradReport:
         """The same with a report on the second order, which counts as much."""
@@ -245,19 +256,19 @@ class GradReport:
         )
 
     def _worst_of_legs(self) -> Iterator[Entry]:
-        for leg in self.legs:
+        for leg in (*self.legs, *self.probed):
             for i, j, a, e, bar, status in leg.worst(self.rules):
                 allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
                 yield Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
 
     def count(self, status: Status) -> int:
         """How many entries have that status, over all legs."""
-        return sum(leg.count(status) for leg in self.legs)
+        return sum(leg.count(status) for leg in (*self.legs, *self.probed))
 
     @property
     def sharpness(self) -> float:
         """The largest relative error that an entry called ok might still have."""
-        return max((leg.sharpness for leg in self.legs), default=0.0)
+        return max((leg.sharpness for leg in (*self.legs, *self.probed)), default=0.0)
 
     def __str__(self) -> str:
         from multigrad._text import as_text
@@ -274,7 +285,8 @@ class GradReport:
             "rtol": self.rules.rtol,
             "atol": self.rules.atol,
             "counts": {status.name.lower(): self.count(status) for status in Status},
-            "modes": {leg.mode: str(leg.verdict) for leg in self.legs} | {mode: "agrees" for mode in self.agreeing},
+            "modes": {leg.mode: str(leg.verdict) for leg in (*self.legs, *self.probed)}
+            | {mode: "agrees" for mode in self.agreeing},
             "findings": [
                 {"kind": f.kind, "severity": f.severity, "where": f.where, "evidence": f.evidence, "remedy": f.remedy}
                 for f in self.findings
@@ -294,6 +306,7 @@ class GradReport:
             "inputs": [_leaf(leaf) for leaf in self.inputs],
             "outputs": [_leaf(leaf) for leaf in self.outputs],
             "fixed": list(self.fixed),
+            "probed": {leg.mode: leg.to_dict() for leg in self.probed},
             "evaluations": self.evaluations,
             "seconds": self.seconds,
             "seed": self.seed,

@@ -7,7 +7,7 @@ along one random line, since in a longer chain of functions it does so too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from multigrad._directions import signed
 from multigrad._findings import Finding
 from multigrad._report import GradReport, Leg
+from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Verdict
 from multigrad.backends import FlatFunction
 from multigrad.errors import Defect, InvalidUse, Unsupported
@@ -43,7 +44,7 @@ def with_second_order(
         raise InvalidUse(
             "order_unavailable", "order=2 needs derivatives by the framework itself: this backend has none to offer"
         )
-    if not first.legs:
+    if not (first.legs or first.probed):
         return first
     rng = np.random.default_rng((seed, 2))
     m = f.repeats.shape[1]
@@ -60,7 +61,7 @@ def with_second_order(
     return first.with_second(second)
 
 
-def _asymmetry(legs: tuple[Leg, ...], n: int, second: GradReport) -> list[Finding]:
+def _asymmetry(legs: Sequence[Leg | SparseLeg], n: int, second: GradReport) -> list[Finding]:
     """Second derivatives by two inputs are the same in either order."""
     if not legs or second.verdict is not Verdict.MISMATCH or legs[0].analytical.shape[0] != n:
         return []

@@ -13,8 +13,9 @@ from multigrad import _noise
 from multigrad._batches import Batched
 from multigrad._check import run_check
 from multigrad._directions import Index, scale_of
-from multigrad._matching import Layout, Pair
+from multigrad._matching import Axes, Layout, Pair
 from multigrad._report import GradReport, Leg
+from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Status
 from multigrad.backends import Array, Backend, FlatFunction, Options
 from multigrad.errors import InvalidUse, Unsupported
@@ -55,6 +56,11 @@ class Side:
         return places(self.inputs)
 
     @property
+    def orders(self) -> dict[str, Axes]:
+        """The order of the axes of the leaves that lie otherwise than the reference's, by path."""
+        return {pair.leaf.path: pair.axes for pair in (*self.inputs, *self.outputs) if pair.axes is not None}
+
+    @property
     def values(self) -> Array:
         """The plain call's values in common places, shape (m,)."""
         return np.asarray(self.signs * self.f.repeats[0, self.rows])
@@ -85,7 +91,7 @@ class Side:
         return self._measured.relative[self.rows]
 
     @property
-    def legs(self) -> tuple[Leg, ...]:
+    def legs(self) -> tuple[Leg | SparseLeg, ...]:
         """The comparisons with the numerical Jacobian, one for each mode compared in full."""
         return () if self.report is None else self.report.legs
 
@@ -136,8 +142,8 @@ def flatten(backend: Backend, fn: Callable[..., Any], inputs: tuple[Any, ...], o
     try:
         try:
             return backend.flatten(fn, inputs, options)
-        except InvalidUse as error:
-            if error.kind != "no_derivative":
+        except (InvalidUse, Unsupported) as error:
+            if error.kind not in ("no_derivative", "unsupported"):
                 raise
             return backend.flatten(fn, inputs, replace(options, jac=_no_derivative))
     except Exception as error:

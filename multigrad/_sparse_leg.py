@@ -13,7 +13,10 @@ from multigrad._entries import Entries
 from multigrad._pattern import Sparse
 from multigrad._report import furthest
 from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
-from multigrad.backends import Array
+from multigrad.backends import Array, Leaf
+
+# The largest number of entries of which matrices are made for the report: they take 25 bytes each.
+MATRICES = 2**25
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,16 @@ class SparseLeg:
     def without_mismatch(self) -> SparseLeg:
         """The same where what was a mismatch cannot be told."""
         return replace(self, entries=replace(self.entries, status=forgive(self.entries.status)))
+
+    def reaches(self, leaf: Leaf) -> bool:
+        """Whether some derivative with respect to the leaf is not 0."""
+        columns = self.jacobian.pattern.columns[self.jacobian.values != 0]
+        return bool(((columns >= leaf.slice.start) & (columns < leaf.slice.stop)).any())
+
+    @property
+    def kept(self) -> bool:
+        """Whether the matrices are of a size to be made."""
+        return self.size <= MATRICES
 
     @property
     def size(self) -> int:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from multigrad._directions import Directions, Index
+from multigrad._entries import Entries
 from multigrad._findings import Finding
 from multigrad._kinks import Mask
-from multigrad._numerical import Entries, Numerical
+from multigrad._numerical import Numerical
 from multigrad._purity import FEW_ULP
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
@@ -33,8 +34,9 @@ def compare_symmetric(f: FlatFunction, numerical: Numerical, found: Entries, J: 
             continue
         at_x = _is_mirrored(leaf, f.x[leaf.slice, None], FEW_ULP * numerical.rules.eps)
         if at_x.all() and _reads_one_triangle(leaf, found):
-            legal = _legal_rows(leaf, J.T[leaf.slice], numerical.rules.rtol) | (mode == "forward")
-            _settle(f, numerical, found, J, leaf, legal)
+            if mode == "reverse" and not _is_legal(leaf, J.T[leaf.slice], numerical.rules.rtol):
+                continue
+            _settle(f, numerical, found, J, leaf)
             notes.append(_note(leaf))
     return notes
 
@@ -64,17 +66,15 @@ def _is_mirrored(leaf: Leaf, values: Array, relative: float) -> Mask:
     return np.asarray(apart <= relative * np.abs(values).max(axis=0))
 
 
-def _legal_rows(leaf: Leaf, gradients: Array, relative: float) -> Mask:
-    """Which gradients, shape (size, m), are those of symmetric or Hermitian matrices; shape (m,).
+def _is_legal(leaf: Leaf, gradients: Array, relative: float) -> bool:
+    """Whether gradients, shape (size, m), may be those of functions of a symmetric or Hermitian matrix.
 
-    Those of complex outputs may have another part besides, which no direction in the domain meets: the derivative of
-    a real diagonal's imaginary part, which does not move, comes to that. One that stands in one triangle is a
-    derivative of something else.
+    Not all are symmetric: they may have another part besides, which no direction in the domain meets. But those that
+    stand in one triangle alone are derivatives of something else.
     """
     upper, lower, _ = _pairs(leaf)
-    sides = [np.abs(gradients[side]).max(axis=0) for side in (upper, lower)]
-    both = np.minimum(*sides) > 0.1 * np.maximum(*sides)
-    return _is_mirrored(leaf, gradients, relative) | (both & leaf.complex)
+    sides = [np.max(np.abs(gradients[side]), initial=0.0) for side in (upper, lower)]
+    return bool(_is_mirrored(leaf, gradients, relative).all() or min(sides) > 0.1 * max(sides))
 
 
 def _reads_one_triangle(leaf: Leaf, found: Entries) -> bool:
@@ -84,19 +84,19 @@ def _reads_one_triangle(leaf: Leaf, found: Entries) -> bool:
     return bool(moves[upper].any() != moves[lower].any())
 
 
-def _settle(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, leaf: Leaf, legal: Mask) -> None:
-    """Replace the statuses of legal rows off the diagonal by those along symmetric directions."""
+def _settle(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, leaf: Leaf) -> None:
+    """Replace the statuses off the diagonal by those along symmetric directions."""
     upper, lower, sign = _pairs(leaf)
     columns = leaf.start + np.stack([upper, lower], axis=1)
     weights = found.directions.weights[columns[:, :1]] * np.stack([np.ones_like(sign), sign], axis=1)
     directions = Directions(f.x.size, 2 * np.arange(len(columns) + 1), columns.ravel(), weights.ravel())
     along = numerical.compare(directions, directions.times(J), f.inputs, f.outputs)
     for side in columns.T:
-        found.status[side] = np.where(legal, along.status, found.status[side])
+        found.status[side] = along.status
     found.unexplored = along.unexplored
     if leaf.complex:  # the domain has no direction in which the diagonal gets an imaginary part
         outside = leaf.start + np.diagonal(_places(leaf)[..., 1], axis1=-2, axis2=-1).ravel()
-        still = legal & (np.abs(found.value[outside]) <= found.bar[outside])
+        still = np.abs(found.value[outside]) <= found.bar[outside]
         found.status[outside] = np.where(still, Status.UNRESOLVED, found.status[outside])
 
 

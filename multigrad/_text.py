@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from multigrad._verdict import Status, Verdict
 
 if TYPE_CHECKING:
+    from multigrad._probe_leg import ProbeLeg
     from multigrad._report import Entry, GradReport
 
 MEANING = {
@@ -60,7 +63,7 @@ def _table(entries: list[Entry]) -> list[str]:
 
 
 def _counts(report: GradReport) -> list[str]:
-    total = sum(leg.size for leg in report.legs)
+    total = sum(leg.size for leg in (*report.legs, *report.probed))
     parts = [
         f"{report.count(status)} {words}"
         for status, words in (
@@ -72,10 +75,18 @@ def _counts(report: GradReport) -> list[str]:
         if report.count(status)
     ]
     lines = [f"  {total} entries" + (": " + ", ".join(parts) if parts else "")]
+    lines += [line for leg in report.probed for line in _probed(leg)]
+    lines += [
+        f"  {leg.mode}: the matrices of {leg.size:.3g} entries are too large to be made"
+        for leg in report.legs
+        if not leg.kept
+    ]
     unexplored = sum(leg.unexplored for leg in report.legs)
     if unexplored:
         lines.append(f"  {unexplored} more inputs look wrong as well and were not followed up")
-    modes = [f"{leg.mode} {leg.verdict}" for leg in report.legs] + [f"{mode} agrees" for mode in report.agreeing]
+    modes = [f"{leg.mode} {leg.verdict}" for leg in (*report.legs, *report.probed)] + [
+        f"{mode} agrees" for mode in report.agreeing
+    ]
     if report.second is not None:
         modes += [f"{leg.mode} {leg.verdict}" for leg in report.second.legs]
         modes += [f"{mode} agrees" for mode in report.second.agreeing]
@@ -91,6 +102,15 @@ def _counts(report: GradReport) -> list[str]:
             f"rtol = {report.rules.rtol:g}" + (f", atol = {report.rules.atol:g}" if report.rules.atol else "")
         )
     return lines
+
+
+def _probed(leg: ProbeLeg) -> list[str]:
+    typical = float(np.median(leg.sees)) if leg.sees.size else 0.0
+    return [
+        f"  {leg.mode} probed along {leg.probes} random directions: one wrong entry shows if its error is more than",
+        f"  {leg.sharpness:.1g} of the norm of its row ({typical:.1g} in half of them);",
+        f"  errors spread over many entries, of ten times that norm, are missed with a probability below {leg.missed:.1g}",
+    ]
 
 
 def _footer(report: GradReport) -> str:

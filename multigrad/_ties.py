@@ -36,7 +36,7 @@ def check_ties(numerical: Numerical, found: Entries) -> None:
         scale, rng = scale_of(numerical.x), numerical.rng
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied[:, rows])])
         probes = _probes(len(columns), rng)
-        slopes = _slopes(numerical, columns, probes, rows, rng)
+        slopes = slopes_around(numerical, columns, probes, rows, rng)
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
@@ -53,7 +53,7 @@ def _probes(k: int, rng: np.random.Generator) -> Array:
     return probes
 
 
-def _slopes(numerical: Numerical, columns: Index, probes: Array, rows: Index, rng: np.random.Generator) -> Array:
+def slopes_around(numerical: Numerical, columns: Index, probes: Array, rows: Index, rng: np.random.Generator) -> Array:
     """Slopes of f along the probes at points around x and on both sides of x, shape (PROBES, points, rows)."""
     x, scale = numerical.x, scale_of(numerical.x)
     around = np.where(np.isfinite(x), rng.uniform(-1.0, 1.0, (NEIGHBOURS, x.size)) * AWAY * scale, 0.0)

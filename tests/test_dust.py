@@ -41,3 +41,17 @@ def test_dust_is_told_by_the_size_of_its_block(scale):
     J = scale * np.array([[0.0, 0.0], [1.0, 0.0]])
     assert run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-15 * scale), modes=("reverse",)).verdict == "ok"
     assert run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-12 * scale), modes=("reverse",)).verdict == "mismatch"
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(1e-15, "ok"), (1e-9, "mismatch")])
+def test_dust_of_sparse_jacobians(size, verdict):
+    x = np.linspace(0.5, 2.0, 1200)
+    J = np.diag(2 * x)
+    J[7, 7] = 0.0
+
+    def f(X):
+        squares = X**2
+        squares[:, 7] = X[:, 7] / X[:, 7]
+        return squares
+
+    assert run_check(Dusty(f, x, J, size), modes=("reverse",)).verdict == verdict

@@ -48,15 +48,19 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_numerical",
         "_purity",
         "_reading",
+        "_probe",
+        "_progress",
         "_regrouping",
+        "_remote",
         "_second",
         "_sparse_leg",
         "_structure",
         "_gauge",
+        "_hidden",
         "_symmetric",
         "_ties",
     },  # stages
-    {"_report", "_text"},  # the result, whose records the stages fill
+    {"_probe_leg", "_report", "_text"},  # the result, whose records the stages fill
     {"_verdict", "_precision"},
     {
         "_directions",
@@ -68,7 +72,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_noise",
         "_patterns",
         "_plateaus",
-        "_probe",
+        "_search",
         "_pattern",
         "_colouring",
     },  # concepts

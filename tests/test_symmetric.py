@@ -12,7 +12,8 @@ from tests.flat import Flat
 K = 4
 RNG = np.random.default_rng(5)
 WEIGHTS = RNG.uniform(0.5, 2.0, (3, K, K))
-MATRIX = (lambda a: a + a.T)(RNG.normal(size=(K, K)))
+BASE = RNG.normal(size=(K, K))
+MATRIX = BASE + BASE.T
 
 
 class OfMatrix(Flat):

@@ -54,7 +54,8 @@ class Evaluation:
 
     def at(self, row: Array) -> Evaluation:
         """The same at another point."""
-        return replace(self, arguments=self.arguments.at(row))
+        with self.mode():
+            return replace(self, arguments=self.arguments.at(row))
 
     def traced(self) -> Evaluation:
         """Trace it once, if it can be traced; what it returns untraced depends on no input."""

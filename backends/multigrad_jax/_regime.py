@@ -15,6 +15,11 @@ from multigrad_jax._rows import Rows
 from multigrad_jax._trees import epsilon
 
 
+def as_it_is(written: Evaluation) -> tuple[Evaluation, float, tuple[Finding, ...]]:
+    """Leave it at the user's own precision; returns what ``settle`` does."""
+    return written, max(epsilon(leaf.dtype) for leaf in written.arguments.leaves), ()
+
+
 def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Finding, ...]]:
     """Decide it at the point.
 
@@ -26,7 +31,9 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
         The evaluation to use, the unit roundoff of its arithmetic, and what was seen.
     """
     original, arguments = written, written.arguments
-    promotion = promote(written.function, arguments.own(arguments.x), written.x64)
+    with written.mode():  # outside of it a float64 array would be made a float32 one
+        own = arguments.own(arguments.x)
+    promotion = promote(written.function, own, written.x64)
     leaves = {leaf.dtype for leaf in (*arguments.leaves, *written.results.leaves)}
     low = sorted({dtype for dtype in leaves | set(promotion.low) if epsilon(dtype) > DOUBLE})
     if not low:

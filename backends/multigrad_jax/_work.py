@@ -14,6 +14,11 @@ from multigrad._findings import Finding
 
 _JAX = os.path.dirname(jax.__file__)
 
+# Run eagerly, these are compiled by themselves, and anew at each call if their body is a function made in the call,
+# as a lambda is. That takes 60 ms or more.
+LOOPS = frozenset({"cond", "scan", "while"})
+LOOP_DISPATCHES = 4000
+
 
 @dataclass(frozen=True)
 class Work:
@@ -40,7 +45,7 @@ def work_of(function: Callable[..., Any], parts: Sequence[Any]) -> Work:
     equations = list(_equations(jaxpr))
     sizes = [(_size(eqn), times) for eqn, times in equations]
     return Work(
-        dispatches=len(jaxpr.eqns) + sum(size * times for size, times in sizes) / 1e4,
+        dispatches=len(jaxpr.eqns) + LOOP_DISPATCHES * _loops(jaxpr) + sum(size * times for size, times in sizes) / 1e4,
         widest=max((size for size, _ in sizes), default=1),
         findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _stopped(eqn))),
     )
@@ -51,6 +56,13 @@ def _equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
         yield eqn, times
         for inner in _inner_jaxprs(eqn.params):
             yield from _equations(inner, times * eqn.params.get("length", 1))
+
+
+def _loops(jaxpr: Any) -> int:
+    """How many loops and branches are run eagerly: not those inside one another, nor inside what is compiled."""
+    below = (inner for eqn in jaxpr.eqns if eqn.primitive.name != "jit" for inner in _inner_jaxprs(eqn.params))
+    here = sum(eqn.primitive.name in LOOPS for eqn in jaxpr.eqns)
+    return here or sum(_loops(inner) for inner in below)
 
 
 def _inner_jaxprs(params: Mapping[str, Any]) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from multigrad._user_jac import UserJacobian
 from multigrad.backends import FlatFunction, Options
 from multigrad.errors import InvalidUse
 from multigrad_numpy._function import Derivative, NumpyFunction
+from multigrad_numpy._table import register_numpy
 
 
 class NumpyBackend:
@@ -20,6 +21,7 @@ class NumpyBackend:
 
     name = "numpy"
     options: frozenset[str] = frozenset({"trace"})
+    register_numpy = staticmethod(register_numpy)
 
     def recognises(self, leaf: object) -> bool:
         return isinstance(leaf, (np.ndarray, np.generic))

@@ -25,6 +25,8 @@ _FAITHFUL = 1e-9
 # How far from the point the values are compared as well. Equal values at one point prove little: at a symmetric
 # matrix a Cholesky factor is the same whichever triangle it is made of.
 _NEARBY = 1e-3
+# So many numbers go through a linear map in less time than its operations take to compile for another number of rows.
+_CHEAP = 1 << 18
 
 
 class TracedDerivative:
@@ -40,6 +42,7 @@ class TracedDerivative:
 
     def __init__(self, fn: Callable[..., Any], function: NumpyFunction) -> None:
         self._function, self._fn = function, fn
+        self._compiled: dict[str, int] = {}
         value, self._linear = self._linearize(function.x)
         # Of a function that gives another value every time nothing can be said; the check itself reports it.
         if np.array_equal(function.repeats[0], function.repeats[1], equal_nan=True):
@@ -47,12 +50,20 @@ class TracedDerivative:
             self._compare_nearby()
 
     def vjp(self, U: Array, /) -> Array:
-        with jax.enable_x64(True):
-            return np.asarray(jax.vmap(lambda u: self._transposed(u)[0])(jnp.asarray(U)))
+        return self._in_rows("vjp", lambda u: self._transposed(u)[0], U)
 
     def jvp(self, V: Array, /) -> Array:
+        return self._in_rows("jvp", self._linear, V)
+
+    def _in_rows(self, mode: str, product: Callable[..., Any], rows: Array) -> Array:
+        """Apply a linear map to rows; a few rows are filled up with zeros to a number that is compiled already."""
+        known = self._compiled.get(mode, 0)
+        count = known if len(rows) < known and known * rows.shape[1] <= _CHEAP else len(rows)
+        filled = np.zeros((count, rows.shape[1]))
+        filled[: len(rows)] = rows
+        self._compiled[mode] = count
         with jax.enable_x64(True):
-            return np.asarray(jax.vmap(self._linear)(jnp.asarray(V)))
+            return np.array(jax.vmap(product)(jnp.asarray(filled))[: len(rows)])
 
     @cached_property
     def matrix(self) -> Array:

@@ -185,7 +185,7 @@ class DuckArray(Operators, Methods, Conversions):
             self._ghost = self._memory.ghost(self.live_shape)
         return self._ghost
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:  # isinstance(x, np.ndarray) and isinstance(x[0], float) have to hold
         return np.dtype(self._value.dtype).type if self._scalar else np.ndarray
 

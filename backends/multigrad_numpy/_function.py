@@ -104,6 +104,7 @@ class NumpyFunction:
     def at(self, x: Array, /) -> NumpyFunction:
         """The same function at another point."""
         other = copy.copy(self)
+        other.__dict__.pop("trace", None)  # it belongs to its point
         other.x = x
         value = other(x[None])
         other.repeats = np.concatenate([value, other(x[None])])

@@ -97,7 +97,24 @@ class InstanceProxy:
         return proxy(self._kind, getattr(self._instance, name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return proxy(self._kind, self._kind.lift(self._instance(*args, **kwargs)))
+        return FrozenProxy(self, args, kwargs)
+
+
+# The methods of a frozen distribution that take a point before the parameters.
+_OF_A_POINT = frozenset({"cdf", "isf", "logcdf", "logpdf", "logpmf", "logsf", "pdf", "pmf", "ppf", "sf"})
+
+
+class FrozenProxy:
+    """A distribution with its parameters, which may be live."""
+
+    def __init__(self, family: InstanceProxy, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._family, self._args, self._kwargs = family, args, kwargs
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._family, name)
+        if name in _OF_A_POINT:
+            return lambda point: method(point, *self._args, **self._kwargs)
+        return lambda *args, **kwargs: method(*self._args, *args, **{**self._kwargs, **kwargs})
 
 
 class ModuleProxy(types.ModuleType):
@@ -145,7 +162,13 @@ def proxy(kind: Any, thing: Any) -> Any:
         return lambda *args, **kwargs: Vectorize(kind, *args, **kwargs)
     if thing is np.ndenumerate:
         return lambda array: ((index, array[index]) for index in np.ndindex(*np.shape(array)))
+    if root_of(type(thing)) in PROXIED and hasattr(thing, "toarray") and hasattr(thing, "tocsr"):
+        from multigrad_numpy._sparse import SparseProxy
+
+        return SparseProxy(kind, thing)
     if root_of(type(thing)) in PROXIED and _is_instance_to_proxy(thing):
+        if hasattr(thing, "dist") and hasattr(thing, "kwds"):  # a frozen distribution
+            return FrozenProxy(InstanceProxy(kind, thing.dist), thing.args, thing.kwds)
         return InstanceProxy(kind, thing)
     return thing
 

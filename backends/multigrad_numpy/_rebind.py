@@ -21,7 +21,8 @@ import numpy as np
 from multigrad_numpy._copies import copy_class, copy_instance
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import NUMERIC, DuckArray
-from multigrad_numpy._proxies import PROXIED, InstanceProxy, ModuleProxy, proxy, root_of
+from multigrad_numpy._proxies import PROXIED, FrozenProxy, InstanceProxy, ModuleProxy, proxy, root_of
+from multigrad_numpy._sparse import SparseProxy
 from multigrad_numpy._vectorize import Vectorize
 
 # Code of these is run as it is: they work on duck arrays by themselves, or never see one.
@@ -94,7 +95,7 @@ class Rebinding:
 
     def _copy(self, thing: Any) -> Any:
         kind = type(thing)
-        if issubclass(kind, (DuckArray, Vectorize, InstanceProxy, ModuleProxy)):
+        if issubclass(kind, (DuckArray, Vectorize, InstanceProxy, FrozenProxy, SparseProxy, ModuleProxy)):
             return thing
         if kind is np.ndarray:
             return self.kind.plain(thing.copy(order="K")) if thing.dtype.kind in NUMERIC else thing
@@ -169,7 +170,8 @@ def own_code(kind: type[DuckArray], function: Callable[..., Any]) -> Callable[..
     """
     source: Any = getattr(function, "_implementation", function)
     if isinstance(source, types.MethodType):
-        return types.MethodType(Rebinding(kind).function(source.__func__), source.__self__)
+        method: Any = source.__func__
+        return types.MethodType(Rebinding(kind).function(method), source.__self__)
     if type(source) is not types.FunctionType:
         raise TypeError(f"{function!r} is not written in Python")
     return Rebinding(kind).function(source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import operator
 import types
 from typing import Any
 
@@ -53,6 +54,19 @@ for _name in dir(_jax_stats):
         _scipy = getattr(getattr(_stats, _name, None), _method, None)
         if isinstance(_scipy, types.MethodType) and callable(getattr(_ours, _method)):
             TABLE[_scipy] = Lifted(_scipy, getattr(_ours, _method))
+
+
+def _sparse_product(left: Any, right: Any) -> Any:
+    left, right = (a.toarray() if hasattr(a, "toarray") else a for a in (left, right))
+    return np.matmul(left, right)
+
+
+def _sparse_scaled(left: Any, right: Any) -> Any:
+    return np.multiply(left.toarray(), right)
+
+
+TABLE[operator.matmul] = _sparse_product
+TABLE[operator.mul] = _sparse_scaled
 
 
 def _scalar(ufunc: Any) -> Any:

@@ -64,7 +64,7 @@ def run(function: Callable[..., Any], boxed: Sequence[Any]) -> Any:
     """Call a copy of ``function`` with traced arrays.
 
     Raises:
-        Unsupported: something in it cannot be traced.
+        Unsupported: it raises, with traced arrays, where the plain call went well.
     """
     try:
         return rebind(function, TracedArray)(*boxed)
@@ -97,20 +97,20 @@ def leave(leaf: Any) -> Any:
 
 
 def _explained(error: Exception) -> Exception:
-    """Our refusal where NumPy hid it behind an error of its own; the error itself if it is the user's."""
+    """Our refusal where NumPy hid it behind an error of its own; otherwise one that cites the error."""
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)
     for link in chain:
         if isinstance(link, MultigradError):
             return link
-    text = str(error)
+    text = str(error) or type(error).__name__
     if isinstance(error, ValueError) and "setting an array element with a sequence" in text:
         return refusal_at(error, STORED, STORED_REMEDY)
     if any(part in text for part in _COMPILED):
         return refusal_at(error, f"compiled code without a derivative was given a traced value ({text})",
                           "pass jac=, or multigrad.register_numpy(function, jax_function)")  # fmt: skip
-    return error
+    return refusal_at(error, f"the function cannot be traced: {type(error).__name__}: {text}", "pass jac=")
 
 
 def refusal_at(error: BaseException, what: str, remedy: str) -> Exception:

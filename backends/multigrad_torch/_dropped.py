@@ -1,10 +1,12 @@
-"""Custom operators that lose tangents: torch lets them take a dual number and return a plain one, without a word."""
+"""What loses tangents: it takes a dual number and returns a plain one, and torch says no word."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -56,6 +58,22 @@ class Hidden(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _is_foreign(func) and any(_is_differentiable(leaf) for leaf in pytree.tree_leaves((args, kwargs))):
             self.operators.append(_name(func))
         return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def scripted_modules() -> Iterator[list[str]]:
+    """While it lasts, lists the scripted modules that are called: once TorchScript has optimised one, it loses tangents."""
+    called: list[str] = []
+
+    def before(module: torch.nn.Module, _: Any) -> None:
+        if isinstance(module, torch.jit.ScriptModule):
+            called.append(f"a module that TorchScript has optimised ({module.original_name})")
+
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(before)
+    try:
+        yield called
+    finally:
+        handle.remove()
 
 
 def _is_foreign(func: Callable[..., Any]) -> bool:

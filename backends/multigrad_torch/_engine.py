@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 Gradients = tuple[torch.Tensor | None, ...]
+
+# Private to torch, though the same for years; without it ``torch.autograd`` serves, with function modes off inside.
+ENGINE: Any = getattr(torch.autograd.Variable, "_execution_engine", None)
 
 
 def run_backward(
@@ -23,10 +27,10 @@ def run_backward(
     ``torch.autograd.grad`` is overridable, so it switches function modes off, and with them off would run every
     custom backward and every checkpoint's recomputation. The engine beneath is not overridable.
     """
-    engine = getattr(torch.autograd.Variable, "_execution_engine", None)
-    if engine is None:
-        return _public(outputs, cotangents, inputs, retain_graph, create_graph, accumulate)
-    gradients: Gradients = engine.run_backward(
+    if ENGINE is None:
+        with torch._C.DisableTorchFunction():  # or a mode that calls this would be asked again
+            return _public(outputs, cotangents, inputs, retain_graph, create_graph, accumulate)
+    gradients: Gradients = ENGINE.run_backward(
         tuple(outputs),
         tuple(cotangents),
         retain_graph,

@@ -13,7 +13,7 @@ from multigrad.backends import Array
 from multigrad.errors import Unsupported
 from multigrad_torch._batch import refuse_unbatchable
 from multigrad_torch._decompositions import load_decompositions
-from multigrad_torch._dropped import Dropped, Hidden
+from multigrad_torch._dropped import Dropped, Hidden, scripted_modules
 from multigrad_torch._dual import dual, tangent_of
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
@@ -46,7 +46,7 @@ class Forward:
             self._watched = True
             self._watch(V[0])
         if self._dropped:
-            raise Unsupported(f"no forward mode: tangents are lost in the custom operator {self._dropped[0]}")
+            raise Unsupported(f"no forward mode: tangents are lost in {self._dropped[0]}")
         try:
             return self._one(V[0])[None] if len(V) == 1 else self._several(V)
         except (RuntimeError, NotImplementedError) as error:
@@ -57,9 +57,10 @@ class Forward:
     def _watch(self, v: Array) -> None:
         with suppress(Exception), Dropped() as watch:
             self._one(v)
-        with suppress(Exception), Hidden() as below:
+        with suppress(Exception), Hidden() as below, scripted_modules() as scripted:
             self._one(v)
-        self._dropped = [*watch.operators, *(name for name in below.operators if name not in watch.seen)][:1]
+        operators = [*watch.operators, *(name for name in below.operators if name not in watch.seen)]
+        self._dropped = [*(f"the custom operator {name}" for name in operators), *scripted]
 
     def _one(self, v: Array) -> Array:
         try:

@@ -62,9 +62,9 @@ class Gradient(Program):
             if not isinstance(place, Slot):
                 handed.append(leaf)
                 continue
-            fresh = not leaf.requires_grad
-            wanted.append(leaf.requires_grad_(True) if fresh else leaf)
-            handed.append(copied(leaf) if fresh else leaf)
+            wanted.append(leaf if leaf.requires_grad else leaf.requires_grad_(True))
+            refuses = place.tensor.is_leaf and place.tensor.requires_grad
+            handed.append(leaf if refuses else copied(leaf))
         return wanted, handed
 
     def _cotangent(self, leaf: Leaf, output: Tensor) -> Tensor:

@@ -20,6 +20,16 @@ from multigrad_torch._program import Program
 from multigrad_torch._reverse import Reverse
 
 
+def is_double(program: Program) -> bool:
+    """Whether all that can be seen from outside is in float64: inputs, outputs, and the tensors that are captured.
+
+    Looking inside costs as much as a few evaluations. Low precision there is noise in the values, and is looked for
+    when the check meets it.
+    """
+    dtypes = {slot.given for slot in program.slots} | program.outputs.dtypes | {t.dtype for t in program.state.tensors}
+    return roundoff(dtypes) <= DOUBLE
+
+
 def settle(program: Program, x: Array, seed: int) -> float:
     """Decide it at the point ``x``, shape (n,), leave the program so, and note what was decided and seen.
 
@@ -40,7 +50,7 @@ def settle(program: Program, x: Array, seed: int) -> float:
     program.promote(True)
     try:
         doubled = [_sample(program, point, u, with_gradient) for point in points]
-    except Exception as error:  # of any type: it is the user's code that meets float64
+    except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
         return _give_up(program, eps, names, f"in float64 it raises {type(error).__name__}: {_first_line(error)}")
     inputs = [slot.leaf for slot in program.slots]
     seen = _precision.examine(as_written, doubled, eps, inputs, program.outputs.leaves)

@@ -17,7 +17,7 @@ from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._graph import Graph, engine
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
-from multigrad_torch._undefined import undefined_gradients
+from multigrad_torch._undefined import has_users_code, undefined_gradients
 from multigrad_torch._vmap import vmap
 
 _WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
@@ -169,7 +169,12 @@ class Reverse:
         return [Cotangent(leaf, output, u, expand) for leaf, output in pairs]
 
     def try_undefined(self, u: Array) -> None:
-        """Note what goes wrong where cotangents are undefined; ``u`` (m,) is one that may be used."""
+        """Note what goes wrong where cotangents are undefined; ``u`` (m,) is one that may be used.
+
+        Only where code of the user's would see it: torch's own backward passes are written for it.
+        """
+        if self._graph is not None and not has_users_code(self._graph.outputs):
+            return
         with self._program.state, self._point(), self._program.params.tracked():
             for finding in undefined_gradients(self._forward, self._hand_strided, u):
                 self._program.note(finding)

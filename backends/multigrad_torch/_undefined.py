@@ -25,16 +25,13 @@ def undefined_gradients(
 ) -> Iterator[Finding]:
     """Run the backward with every cotangent undefined, then with those of all outputs but one.
 
-    Only where code of the user's would see it: in a custom Function, or in a hook on an output. Torch's own backward
-    passes are written for it.
-
     Args:
         forward: makes a new graph.
         hand: makes cotangents of a flat row.
         u: a row of cotangents, shape (m,).
     """
     graph = forward()
-    if not _users_code(graph):
+    if not has_users_code(graph.outputs):
         return
     try:
         nothing = _absolute(engine(_cut(graph), [torch.zeros_like(output) for output in graph.outputs]))
@@ -55,11 +52,11 @@ def _finding(evidence: str) -> Finding:
     return Finding("undefined_grad", evidence, where="reverse", remedy=_REMEDY)
 
 
-def _users_code(graph: Graph) -> bool:
-    """Whether the graph holds a custom Function from outside torch, or an output a hook."""
-    if any(output._backward_hooks for output in graph.outputs):
+def has_users_code(outputs: Sequence[Tensor]) -> bool:
+    """Whether their graph holds a custom Function from outside torch, or one of them a hook."""
+    if any(output._backward_hooks for output in outputs):
         return True
-    pending, seen = [output.grad_fn for output in graph.outputs], set()
+    pending, seen = [output.grad_fn for output in outputs], set()
     while pending:
         node = pending.pop()
         if node is None or node in seen:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 Function = Callable[..., Any]
@@ -31,7 +32,7 @@ class Case:
 
     @property
     def functions(self) -> dict[str, Function]:
-        return {"torch": self.torch, "jax": self.jax, "numpy": self.numpy}
+        return {"torch": self.torch, "jax": jax.jit(self.jax), "numpy": self.numpy}
 
     def arguments(self, dtype: str) -> tuple[Any, ...]:
         """The inputs in ``float64`` or ``float32``, complex ones in the complex type of that precision."""

@@ -170,6 +170,25 @@ def test_many_rows_are_compiled_once():
         assert len(traces) == 1
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: jax.lax.scan(lambda c, a: (c * a, c + a), 1.0, x),
+        lambda x: jax.lax.cond(x[0] > 0, lambda x: x * 2, lambda x: x, x),
+        lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, x))[1],
+        lambda x: jax.checkpoint(lambda x: jax.lax.map(lambda a: a * 3, x))(x),
+    ],
+    ids=["scan", "cond", "while", "scan in a checkpoint"],
+)
+def test_loops_with_a_body_of_their_own_are_not_compiled_for_each_row(fn):
+    calls = []
+    f = flat(lambda x: calls.append(1) or fn(x), np.array([0.5, 2.0]))
+    calls.clear()
+    rows = f(np.array([[0.5, 2.0], [0.25, 1.0], [-1.0, 3.0]]))
+    assert len(calls) == 1
+    np.testing.assert_allclose(rows, np.concatenate([f(row[None]) for row in np.array([[0.5, 2], [0.25, 1], [-1, 3]])]))
+
+
 def test_no_rows():
     f = flat(lambda x: x * 2, np.ones(3))
     assert f(np.zeros((0, 3))).shape == (0, 3)

@@ -100,7 +100,7 @@ def test_wrong(name):
 
 def test_float32_inside_a_float64_function():
     x = np.linspace(0.1, 1, 4)
-    fn = lambda x: jnp.sum(jnp.exp(3 * x.astype(jnp.float32))).astype(jnp.float64)  # noqa: E731
+    fn = lambda x: jnp.sum(jnp.exp(3 * x.astype(jnp.float32))).astype(jnp.float64)
     assert check_grad(fn, (x,), "jax")
 
 
@@ -207,7 +207,7 @@ def test_overflow_of_the_value():
 
 def test_double_is_evaluated_as_it_is_written():
     with jax.enable_x64(True):
-        fn = lambda x: jnp.sin(x) * jnp.asarray([1.0, 2.0])  # noqa: E731
+        fn = lambda x: jnp.sin(x) * jnp.asarray([1.0, 2.0])
         f = flatten(fn, jnp.ones(2))
         assert f.eps == DOUBLE and not f.findings
         assert _promote.promote(lambda x: [fn(x)], [jnp.ones(2)], True).regime == "double"

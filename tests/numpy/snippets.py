@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.optimize
+import scipy.sparse
 import scipy.special
+import scipy.stats
 from numpy import array, zeros
 from numpy import sum as total
 from numpy.linalg import norm
@@ -470,6 +472,25 @@ def nested_lists(x):
     grid = [[x[i] * x[j] for j in range(3)] for i in range(3)]
     grid[1][1] = 5.0
     return np.linalg.det(np.array(grid) + np.eye(3))
+
+
+SPARSE = scipy.sparse.csr_array(np.diag([1.0, 2.0, 3.0, 4.0]) + np.eye(4, k=1))
+FROZEN = scipy.stats.norm(0.2, 1.5)
+
+
+@snippet
+def a_sparse_matrix(x):
+    return SPARSE @ x + x @ SPARSE + SPARSE.T.dot(x)
+
+
+@snippet
+def frozen_distributions(x):
+    return FROZEN.logpdf(x) + scipy.stats.norm(x[0], scale=x[1]).logpdf(x)
+
+
+@snippet
+def a_polynomial_object(x):
+    return np.poly1d(x)(0.3) + np.polynomial.Polynomial([1.0, 2.0, 3.0])(x)
 
 
 def name_of(function: Any) -> str:

@@ -666,7 +666,7 @@ def inner_grad_of_captured() -> Case:
     layer = nn.Linear(3, 1)
 
     def fn(x: torch.Tensor) -> Any:
-        loss = lambda p: (torch.func.functional_call(layer, p, (x,)) ** 2).sum()  # noqa: E731
+        loss = lambda p: (torch.func.functional_call(layer, p, (x,)) ** 2).sum()
         return torch.func.grad(loss)({k: v.detach() for k, v in layer.named_parameters()})
 
     return fn, (x(2, 3),)

@@ -20,9 +20,6 @@ def _positive(xp):
     return lambda a: a @ a.T + xp.eye(3, dtype=a.dtype)
 
 
-_spd = {np: _positive(np), jnp: _positive(jnp), torch: _positive(torch)}
-
-
 def _quadratic_form(a, v):
     return v @ (a @ v)
 
@@ -42,9 +39,9 @@ CASES = [
     ),
     Case(
         "cholesky",
-        lambda a: torch.linalg.cholesky(_spd[torch](a)),
-        lambda a: jnp.linalg.cholesky(_spd[jnp](a)),
-        lambda a: np.linalg.cholesky(_spd[np](a)),
+        lambda a: torch.linalg.cholesky(_positive(torch)(a)),
+        lambda a: jnp.linalg.cholesky(_positive(jnp)(a)),
+        lambda a: np.linalg.cholesky(_positive(np)(a)),
         (_a,),
     ),
     Case(

@@ -1,0 +1,74 @@
+"""Hidden kinks: points where f is smooth along every input, and has no derivative all the same.
+
+The median of four equal numbers stays when one of them moves, whichever it is, and moves when all do. Partial
+derivatives, 0 each, are then no gradient; what is one lies among the gradients at points nearby (Clarke).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multigrad._directions import Directions, Index, scale_of
+from multigrad._entries import Entries
+from multigrad._kinks import Mask
+from multigrad._numerical import Numerical
+from multigrad._ties import PROBES, slopes_around
+from multigrad._verdict import Status
+from multigrad.backends import Array
+
+# By how much of their size slopes must differ from those of a linear function.
+BENT = 0.05
+# By how much slopes at a finite distance may be off.
+LOOSE = 1e-3
+
+
+def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
+    """Take back mismatches in rows where f is not differentiable and the gradient is a legal choice.
+
+    ``found`` is the comparison along unit vectors, in their order; its statuses are changed in place. Where the
+    gradient is not among those found nearby, and these may not be all, it stays open.
+    """
+    wrong = found.status == Status.MISMATCH
+    rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
+    columns = np.flatnonzero(np.isfinite(numerical.x))
+    if not len(rows) or len(columns) < 2:
+        return
+    with np.errstate(all="ignore"):
+        probes = _probes(len(columns), numerical.rng)
+        along = probes * scale_of(numerical.x)[columns] / found.directions.weights[columns]
+        claimed, summed = (along @ values[np.ix_(columns, rows)] for values in (found.analytical, found.value))
+        slack = np.abs(along) @ found.bar[np.ix_(columns, rows)]
+        bent = _bent(numerical, columns, probes, rows, summed, slack)
+        rows, claimed = rows[bent], claimed[:, bent]
+        if not len(rows):
+            return
+        slopes = slopes_around(numerical, columns, probes, rows, numerical.rng)
+        low, high = np.nanmin(slopes, axis=1), np.nanmax(slopes, axis=1)
+        off = np.maximum(low - claimed, claimed - high) - LOOSE * np.abs(slopes).max(axis=1)
+        legal = (off <= 0).all(axis=0)
+        certain = ((off > 0) & (high - low <= LOOSE * np.abs(slopes).max(axis=1))).any(axis=0)
+    for row, status in zip(
+        rows[~certain], np.where(legal, Status.NONDIFFERENTIABLE, Status.INCONCLUSIVE)[~certain], strict=True
+    ):
+        found.status[wrong[:, row], row] = status
+
+
+def _probes(k: int, rng: np.random.Generator) -> Array:
+    """Directions that move all inputs, shape (PROBES, k): by the same first, then by random amounts."""
+    probes = rng.choice([-1.0, 1.0], (PROBES, k)) * rng.uniform(0.5, 1.0, (PROBES, k))
+    probes[0] = 1.0
+    return probes
+
+
+def _bent(numerical: Numerical, columns: Index, probes: Array, rows: Index, summed: Array, slack: Array) -> Mask:
+    """Whether the slope along some probe is no sum of partial derivatives, beyond the error bars; shape (rows,).
+
+    ``summed`` are the sums of the estimated partial derivatives, give or take ``slack``.
+    """
+    k = len(columns)
+    weights = (probes * scale_of(numerical.x)[columns]).ravel()
+    oblique = Directions(numerical.x.size, np.arange(len(probes) + 1) * k, np.tile(columns, len(probes)), weights)
+    slope = numerical.look_along(oblique)
+    value, bar = slope.value[:, rows], slope.bar[:, rows]
+    apart = np.abs(value - summed) > 2 * (bar + slack) + BENT * np.abs(value)
+    return np.asarray((apart | slope.broken[:, rows]).any(axis=0))

@@ -1,0 +1,31 @@
+"""The lines of docs/differences.md run, and say what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TEXT = (Path(__file__).parents[2] / "docs" / "differences.md").read_text()
+LINES = re.findall(r"^\| (.+?) \| `(same\(.+\))` \| (.+) \|$", TEXT, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    (preamble,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    found: dict[str, Any] = {}
+    exec(preamble, found)  # noqa: S102 - the document's own imports
+    return found
+
+
+def test_every_row_has_its_line() -> None:
+    assert len(LINES) == len([row for row in TEXT.splitlines() if row.startswith("| ")]) - 3
+
+
+@pytest.mark.parametrize(("what", "line", "said"), LINES, ids=[what[:30] for what, _, _ in LINES])
+def test_line(what: str, line: str, said: str, names: dict[str, Any]) -> None:
+    report = eval(line, names)
+    assert said in str(report)
+    assert report.verdict != "ok"

@@ -1,0 +1,59 @@
+"""Points where a function is smooth along every input and has no derivative."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.flat import check_flat
+
+EQUAL = np.full(4, 2.0)
+
+
+def median(X):
+    return np.median(X, axis=1, keepdims=True)
+
+
+def smallest_singular_value(X):
+    return np.linalg.svd(X.reshape(-1, 2, 2), compute_uv=False)[:, -1:]
+
+
+@pytest.mark.parametrize(
+    "gradient", [[0, 0.5, 0.5, 0], [0.5, 0, 0, 0.5], [0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0, 0.5]]
+)
+def test_choices_of_the_median(gradient):
+    assert check_flat(median, EQUAL, [gradient]).verdict == "nondifferentiable"
+
+
+@pytest.mark.parametrize(
+    "gradient", [[0, 0.5, 0.51, 0], [0.5, 0.5, 0.5, 0.5], [0, 1, 1, 0], [0, -0.5, -0.5, 0], [3, -2, 0, 0]]
+)
+def test_no_choices_of_the_median(gradient):
+    report = check_flat(median, EQUAL, [gradient])
+    assert report.verdict in (("mismatch",) if sum(gradient) != 1 else ("mismatch", "inconclusive"))
+
+
+@pytest.mark.parametrize("gradient", [[0.5, 0, 0, 0.5], [0, 0.5, -0.5, 0], [0.2, 0.1, 0, 0.3]])
+def test_choices_of_the_smallest_singular_value(gradient):
+    assert check_flat(smallest_singular_value, np.zeros(4), [gradient]).verdict == "nondifferentiable"
+
+
+def test_no_choices_of_the_smallest_singular_value():
+    assert not check_flat(smallest_singular_value, np.zeros(4), [[2.0, 0, 0, 2.0]])
+
+
+@pytest.mark.parametrize("bug", [1.0001, 1.01, 1.5, -1.0, 0.0])
+@pytest.mark.parametrize("curvature", [0.0, 1.0, 100.0])
+def test_smooth_functions_have_no_choice(bug, curvature):
+    x = np.array([0.3, -0.8, 1.2])
+
+    def f(X):
+        return np.stack([np.sin(X).sum(axis=1) + curvature * (X**2).prod(axis=1), np.exp(X[:, 0] * X[:, 1])], axis=1)
+
+    other = (x**2).prod() / x**2
+    J = np.stack([np.cos(x) + curvature * 2 * x * other, np.exp(x[0] * x[1]) * np.array([x[1], x[0], 0])])
+    assert check_flat(f, x, J).verdict == "ok"
+    wrong = J.copy()
+    wrong[0, 1] *= bug
+    assert check_flat(f, x, wrong).verdict == "mismatch"
+    assert check_flat(f, x, bug * J).verdict == "mismatch"
