@@ -410,7 +410,7 @@ class _Check:
             admit_hidden_kinks(self.numerical, found)
             check_ties(self.numerical, found)
         else:
-            found = self.numerical.compare_at(self.eps, analytical, self.f.inputs, self.f.outputs)
+            found = self.numerical.compare_at(self.eps, J, self.f.inputs, self.f.outputs)
         length = found.directions.weights[:, None]
         leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         self.broken[mode] = found.broken.T

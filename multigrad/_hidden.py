@@ -28,7 +28,8 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
     ``found`` is the comparison along unit vectors, in their order; its statuses are changed in place. Where the
     gradient is not among those found nearby, and these may not be all, it stays open.
     """
-    wrong = found.status == Status.MISMATCH
+    # A kink along an input shows there, and what is illegal along one input is no gradient.
+    wrong = (found.status == Status.MISMATCH) & ~found.broken
     rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
     columns = np.flatnonzero(np.isfinite(numerical.x))
     if not len(rows) or len(columns) < 2:

@@ -19,6 +19,8 @@ Mask = npt.NDArray[np.bool_]
 
 # A gap that falls more slowly than this power of the step stays.
 STEADY = 0.3
+# One that falls more slowly than this has not begun to: that of abs(x)**1.5 falls like the square root.
+FALLING = 0.45
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def straddled(q: Quotients, ratio: float) -> Array:
     gap, gap_noise = np.abs(q.forward - q.backward), q.forward_noise + q.backward_noise
     sure = gap - gap_noise
     following = np.concatenate([sure[1:], np.full_like(sure[:1], -np.inf)])
-    least = np.where(following > gap * ratio**-STEADY, 0.5 * sure, 0.0)
+    least = np.where(following > gap * ratio**-FALLING, 0.5 * sure, 0.0)
     grows = following > gap * ratio**STEADY
     falls = gap + gap_noise < np.fmax.accumulate(sure, axis=0)
     rungs = np.arange(len(gap))[:, None, None]

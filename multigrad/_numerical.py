@@ -139,13 +139,14 @@ class Numerical:
         if not ((found.status != Status.UNRESOLVED) & (claimed > 0)).any():
             found.status[(found.status == Status.UNRESOLVED) & (claimed > 0) & ~dust] = Status.INCONCLUSIVE
 
-    def compare_at(self, eps: float, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
-        """Compare the Jacobian with one central difference of the absolute step ``eps``; shapes as in ``compare``.
+    def compare_at(self, eps: float, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
+        """Compare the Jacobian, shape (m, n), with one central difference of the absolute step ``eps``.
 
         The bar is how much the difference changes when the step is doubled.
         """
         n = self.x.size
         directions = Directions(n, np.arange(n + 1), np.arange(n), np.full(n, eps))
+        analytical = directions.times(J)
         exponents = np.array([1.0, 0.0])
         with np.errstate(all="ignore"):
             context = self._context(directions, analytical, inputs, outputs)

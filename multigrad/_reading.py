@@ -143,7 +143,7 @@ def _read(
     status = np.where(accepted, narrowed, status)
     best = Estimate(np.where(accepted, narrow.value, best.value), np.where(accepted, narrow.bar, best.bar))
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
-    status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, rules)
+    status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, straddled > 0, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
     kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)

@@ -172,19 +172,25 @@ def admit_cone_tips(status: Codes, analytical: Array, broken: npt.NDArray[np.boo
 
 
 def spare_scale_conflicts(
-    status: Codes, analytical: Array, estimate: Estimate, column: Array, column_noise: Array, rules: Rules
+    status: Codes,
+    analytical: Array,
+    estimate: Estimate,
+    column: Array,
+    column_noise: Array,
+    straddling: npt.NDArray[np.bool_],
+    rules: Rules,
 ) -> Codes:
     """Take back a mismatch where three consecutive other steps support the analytical value.
 
     A function that is quantised, noisy in a way that was not measured, or has a kink very near, has one slope on
     one scale and another on the next; which of them is meant cannot be told. ``column`` is the once extrapolated
-    one, shape (K - 1, C, m).
+    one, shape (K - 1, C, m). Steps that are ``straddling`` a kink, shape (K, C, m), support nothing.
     """
     spread = np.abs(np.diff(column, axis=0)) + column_noise[1:]
     fits = np.abs(column[1:] - analytical) <= rules.rtol * np.abs(analytical) + spread
     informative = spread <= rules.resolution * np.abs(analytical)
     excludes = np.abs(column[1:] - estimate.value) > spread + 2 * estimate.bar
-    support = fits & informative & excludes
+    support = fits & informative & excludes & ~straddling[1:-1]
     conflict = (support[2:] & support[1:-1] & support[:-2]).any(axis=0)
     return np.where(
         (status == Status.MISMATCH) & conflict & np.isfinite(analytical), np.int8(Status.INCONCLUSIVE), status

@@ -1,0 +1,130 @@
+"""Kinks, jumps and vertical tangents: at x, where a legal choice passes, and beside it, where there is no choice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.flat import check_flat
+from tests.shapes import coupled
+
+RELU = (lambda X: np.maximum(X, 0), lambda X: 1.0 * (X > 0))
+KINKED = {
+    "relu": RELU,
+    "abs": (np.abs, np.sign),
+    "leaky relu": (lambda X: np.where(X > 0, X, 0.01 * X), lambda X: np.where(X > 0, 1.0, 0.01)),
+    "abs + smooth": (lambda X: np.abs(X) + np.sin(3 * X), lambda X: np.sign(X) + 3 * np.cos(3 * X)),
+    "steep": (lambda X: 1e6 * np.abs(X) + X, lambda X: 1e6 * np.sign(X) + 1),
+    "offset": (lambda X: 100 + np.maximum(X, 0), lambda X: 1.0 * (X > 0)),
+}
+
+
+def beside(name, d):
+    """A kinked input at distance d from its kink, and smooth ones; alone, or mixed with the others."""
+    f, df = KINKED[name]
+    rng = np.random.default_rng([int(-np.log10(abs(d)) * 7), d > 0])
+    x = np.concatenate([[d], rng.normal(size=rng.integers(1, 6)) * 10.0 ** rng.uniform(-2, 2)])
+    mixed = lambda X: np.concatenate([f(X[..., :1]), np.sin(X[..., 1:])], axis=-1)
+    slopes = lambda X: np.concatenate([df(X[..., :1]), np.cos(X[..., 1:])], axis=-1)
+    return x, coupled(mixed, slopes, x, rng.choice(["apart", "sum", "mixed"]), rng)
+
+
+@pytest.mark.parametrize("name", KINKED)
+@pytest.mark.parametrize("exponent", [-11.5, -10.2, -9.3, -8.1, -6.4, -3.2, -1.1])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_beside_a_kink_the_slope_is_that_of_the_side(name, exponent, side):
+    x, (f, J) = beside(name, side * 10.0**exponent)
+    assert check_flat(f, x, J).verdict == "ok"
+    other = J.copy()
+    other[:, 0] *= KINKED[name][1](-x[0]) / KINKED[name][1](x[0]) if J[0, 0] else 0
+    other[:, 0] += 0 if J[0, 0] else 1
+    assert check_flat(f, x, other).verdict == "mismatch"
+    middle = (J + other) / 2
+    assert check_flat(f, x, middle).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("d", [1e-15, 1e-14, 1e-13, -1e-13])
+def test_too_close_to_tell_from_a_kink_at_x(d):
+    f, x = lambda X: RELU[0](X[:, :1]) + np.sin(X[:, 1:]), np.array([d, 0.7])
+    assert check_flat(f, x, np.array([[float(d > 0), np.cos(0.7)]])).verdict in ("ok", "nondifferentiable")
+    assert check_flat(f, x, np.array([[1.5, np.cos(0.7)]])).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("f", "legal", "illegal"),
+    [
+        (lambda d: np.maximum(d, 0), [0, 0.5, 1], [-0.01, 1.01, 2, np.nan, np.inf]),
+        (np.abs, [-1, 0, 0.3, 1], [1.01, -1.5]),
+        (lambda d: np.where(d > 0, d, 0.01 * d), [0.01, 1], [0, 1.1]),
+        (lambda d: np.abs(d) + np.sin(d), [0, 1, 2], [-0.1, 2.1]),
+        (lambda d: np.minimum((d + 1) ** 2, (d - 1) ** 2), [2, 0, -2], [2.1, -3]),
+        (lambda d: 2 * np.clip(d, -1, 0), [0, 2], [2.1, -0.1]),
+        (lambda d: np.where(d >= 0, 1.0, 0.0) + 3 * d, [3, 0], [np.nan]),
+        (lambda d: np.sqrt(np.abs(d)), [0, np.inf], [np.nan]),
+        (np.cbrt, [np.inf, 0], [np.nan]),
+        (lambda d: np.maximum(np.maximum(d, 0), 0), [0, 1], [1.2]),
+    ],
+    ids=["relu", "abs", "leaky", "abs + sin", "parabolas", "clip", "jump", "sqrt abs", "cbrt", "relu relu"],
+)
+def test_at_a_kink_what_is_legal_passes(f, legal, illegal, offset):
+    for a in legal:
+        report = check_flat(lambda X: f(X - offset), np.array([offset]), np.array([[a]]))
+        assert (report.verdict, bool(report)) == ("nondifferentiable", True), a
+    for a in illegal:
+        report = check_flat(lambda X: f(X - offset), np.array([offset]), np.array([[a]]))
+        assert report.verdict == "mismatch", a
+
+
+def test_two_kinks_that_cancel_are_none():
+    f = lambda X: np.maximum(X, 0) - np.maximum(-X, 0)
+    assert check_flat(f, np.zeros(1), np.ones((1, 1))).verdict == "ok"
+    assert check_flat(f, np.zeros(1), np.zeros((1, 1))).verdict == "mismatch"
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda d: np.where(d < 0, d**2, 3 * d**2) + d,
+        lambda d: np.where(d < 0, d**3, -5 * d**3) + d,
+        lambda d: np.maximum(d, 0) ** 2 + d,
+        lambda d: np.abs(d) ** 1.5 + d,
+        lambda d: np.where(np.abs(d) < 1, 0.5 * d * d, np.abs(d) - 0.5) + d,
+    ],
+    ids=["C1", "C2", "squared hinge", "three halves", "huber"],
+)
+@pytest.mark.parametrize("with_slope", [True, False])
+def test_pieces_that_join_smoothly(f, with_slope):
+    slope, c = float(with_slope), 0.37
+    g = lambda X: f(X - c) - (X - c) * (1 - slope)
+    assert check_flat(g, np.array([c]), np.array([[slope]])).verdict == "ok"
+    assert check_flat(g, np.array([c]), np.array([[slope + 0.01]])).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("d", [1e-10, -1e-8, 1e-6, -1e-4])
+@pytest.mark.parametrize(
+    ("f", "slope"), [(lambda X: X - np.floor(X), 1.0), (lambda X: np.floor(X) + 3 * X, 3.0)], ids=["saw", "steps"]
+)
+def test_beside_a_jump(f, slope, d):
+    x = np.array([2.0 + d, 0.4])
+    assert check_flat(f, x, slope * np.eye(2)).verdict == "ok"
+    assert check_flat(f, x, (slope + 0.01) * np.eye(2)).verdict == "mismatch"
+
+
+def test_smoothed_kink_hidden_by_the_other_terms():
+    """sqrt(x^2 + s^2) next to 0 beside values whose rounding hides the bend: nothing may be made of large steps."""
+    for x0, s in ((1e-15, 1e-8), (1e-14, 1e-6), (3e-12, 1e-8), (-1e-10, 1e-6)):
+        f = lambda X, s=s: np.sqrt(X[:, :1] ** 2 + s * s) + np.sin(X[:, 1:])
+        J = np.array([[x0 / np.hypot(x0, s), np.cos(0.7)]])
+        assert check_flat(f, np.array([x0, 0.7]), J).verdict != "mismatch"
+
+
+@pytest.mark.parametrize("condition", [1e4, 1e8, 1e10])
+def test_close_to_a_pole(condition):
+    rng = np.random.default_rng(3)
+    (U, _), (V, _) = (np.linalg.qr(rng.normal(size=(4, 4))) for _ in range(2))
+    A = U @ np.diag(condition ** -np.linspace(0, 1, 4)) @ V
+    f = lambda X: np.linalg.slogdet(X.reshape(-1, 4, 4))[1][:, None]
+    J = np.linalg.inv(A).T.reshape(1, -1)
+    assert check_flat(f, A.ravel(), J).verdict != "mismatch"
+    assert not check_flat(f, A.ravel(), -J)

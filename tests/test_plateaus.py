@@ -1,0 +1,73 @@
+"""Plateaus and readings: functions that do not change over small steps, and noise that is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from multigrad._directions import Directions, unit_vectors
+from multigrad._ladder import long_ladder, points, samples
+from multigrad._plateaus import flat_steps, is_staircase, windows
+from tests.flat import check_flat
+
+EPS = 2.0**-52
+ONE = Directions(1, np.array([0, 1]), np.array([0]), np.array([1.0]))
+
+
+def flat(f, x):
+    point = np.array([x])
+    exponents = long_ladder(EPS, point)
+    X, up, down = points(point, unit_vectors(point, np.random.default_rng(0)), exponents)
+    return flat_steps(samples(f(X), up, down, exponents), f(point[None])[0])[0, 0]
+
+
+def test_how_far_a_function_stands_still():
+    assert flat(lambda X: np.maximum(X, 0), 0.3) == 0
+    assert flat(lambda X: np.maximum(X - 0.31, 0), 0.3) in (2.0**-8, 2.0**-10)
+    assert flat(lambda X: np.ones_like(X), 0.3) == 4
+    assert flat(lambda X: np.round(1e6 * X) / 1e6, 0.3) < 1e-6
+
+
+@pytest.mark.parametrize("quantum", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("place", [0.02, 0.3, 0.5, 0.97])
+def test_staircases_and_dead_zones(quantum, place):
+    """Wherever on its plateau x is."""
+    x = np.array([0.37 + (place - 0.5) * quantum])
+    stairs = lambda X: np.round((X - 0.37) / quantum) * quantum
+    step = min(place, 1 - place) * quantum / 2
+    assert is_staircase(stairs(windows(x, ONE, step)), stairs(x[None])[0])[0]
+    ramp = lambda X: np.maximum(X - x - step, 0)
+    assert not is_staircase(ramp(windows(x, ONE, step)), ramp(x[None])[0])[0]
+
+
+@pytest.mark.parametrize("d", [1e-13, 1e-12, 1e-9, 1e-4])
+def test_a_dead_zone_has_a_derivative_of_0(d):
+    """Other inputs at a distance of the noise lines' reach must not make noise of the corner."""
+    f = lambda X: np.maximum(X - 0.5, 0)
+    x = np.array([0.5 - d, 0.9, 0.1])
+    J = np.diag([0.0, 1.0, 0.0])
+    assert check_flat(f, x, J)
+    J[0, 0] = 0.5
+    assert check_flat(f, x, J).verdict != "ok"
+
+
+def test_quantised_and_far_down():
+    """The normal distribution function as (1 + erf) / 2 consists of multiples of 2**-54 at -8: its slope is hidden."""
+    from scipy.special import erf
+
+    x = np.array([-8.0, 0.3])
+    J = np.diag(np.exp(-x * x / 2) / np.sqrt(2 * np.pi))
+    assert check_flat(lambda X: (1 + erf(X / np.sqrt(2))) / 2, x, J).verdict != "mismatch"
+
+
+@pytest.mark.parametrize("x", [1e-25, 1e-12, 3e-9])
+@pytest.mark.parametrize("f", [lambda X: 1 / X, lambda X: np.sqrt(np.abs(X)), lambda X: np.log(np.abs(X))])
+def test_a_pole_beside_x_is_no_noise(f, x):
+    """Lines that cross the pole measure its height; steps that do not, tell the slope."""
+    x = np.array([x, 0.7])
+    J = np.diag((f(x * (1 + 1e-7)) - f(x * (1 - 1e-7))) / (2e-7 * x))
+    for factor in (1, 1 + 1e-2, 0, -1):
+        wrong = J.copy()
+        wrong[0, 0] *= factor
+        verdict = check_flat(f, x, wrong + 0.0).verdict
+        assert verdict != ("mismatch" if factor == 1 else "ok") or factor == 1 and verdict == "mismatch", factor
