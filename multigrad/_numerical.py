@@ -313,7 +313,8 @@ class Numerical:
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
             # The fit has larger steps than what it is to sharpen, which it must not contradict.
             within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
-            better = hidden[some] & within & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
+            sharp = (status < Status.INCONCLUSIVE) | (fitted.bar <= self.rules.resolution * np.abs(fitted.value))
+            better = hidden[some] & within & sharp & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 

@@ -130,7 +130,7 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     difference = np.abs(analytical - value)
     # What the two sides may differ by, besides the bar.
     tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + 4 * context.noise * context.scale
-    agrees = difference <= tol + bar
+    agrees = (difference <= tol + bar) & np.isfinite(analytical)
     resolved = agrees & (bar <= np.maximum(tol, 1e-6 * size))
     if resolved.all():
         return Judgement(np.zeros(analytical.shape, np.int8), resolved)
