@@ -135,7 +135,7 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     if resolved.all():
         return Judgement(np.zeros(analytical.shape, np.int8), resolved)
     no_value = (seen <= bar) & (bar <= context.nothing)
-    dust = (claimed <= context.dust) & no_value
+    dust = (claimed <= context.dust) & (seen <= bar) & (bar <= np.maximum(context.nothing, context.dust))
     # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
     still = (analytical == 0) & (value == 0)
     zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
