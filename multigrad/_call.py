@@ -12,7 +12,7 @@ from multigrad._findings import Finding
 from multigrad._handover import hand_over, is_array
 from multigrad._layouts import Orders, named, search
 from multigrad._matching import Layout, Pair, match_inputs, match_outputs
-from multigrad._sides import Side, flatten
+from multigrad._sides import ROUNDOFF, Side, flatten
 from multigrad._tree import walk
 from multigrad.backends import Array, Backend, FlatFunction, Leaf, Options, accept_options
 
@@ -87,7 +87,7 @@ def _said(name: str, target: Side, orders: Orders, shapes: Mapping[str, tuple[in
 
 
 def _about_equal(target: Side) -> Callable[[Array, Array], bool]:
-    rtol = max(1e-9, 64 * target.f.eps)
+    rtol = max(1e-9, 64 * max(ROUNDOFF.get(leaf.dtype, target.f.eps) for leaf in target.f.outputs))
 
     def agree(a: Array, b: Array) -> bool:
         size = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))
