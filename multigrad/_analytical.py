@@ -74,7 +74,7 @@ class Probe:
         k = int(np.argmax(excess))
         return k if excess[k] > 1 else None
 
-    def accuse(self, k: int, J: Array | Sparse, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
+    def accuse(self, k: int, J: Array, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
         """Report a backward pass that is right for one-hot cotangents and wrong for this one."""
         expected = float(self.vector @ J[:, k])
         where = place(list(f.inputs), k)

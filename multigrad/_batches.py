@@ -34,18 +34,20 @@ class Batched:
         slack: float = 1e-6,
         lenient: bool = True,
         compared: bool = True,
+        workers: int = 1,
     ) -> None:
         """Wrap ``call``, which returns rows of ``width``.
 
         Vectorised and plain rows may differ by rounding, and by ``slack`` of the differences between rows, which is
         what values of f are for. Unless ``lenient``, exceptions at single rows propagate. Unless ``compared``, the
-        caller sees to the comparison with plain calls.
+        caller sees to the comparison with plain calls. ``workers`` share a batch.
         """
         self.call = call
         self.width = width
         self.slack = slack
         self.lenient = lenient
         self.compared = compared
+        self.workers = workers
         self.rows = 0
         self.why_looped = ""
         self.raised: Exception | None = None
@@ -68,7 +70,7 @@ class Batched:
 
     def rows_at_once(self, n: int) -> int:
         """How many rows of length ``n`` go into one call."""
-        return min(max(DOUBLES // max(n, self.width, 1), FEWEST), MOST)
+        return self.workers * min(max(DOUBLES // max(n, self.width, 1), FEWEST), MOST)
 
     def _batch(self, X: Array) -> Array:
         if self.why_looped or len(X) == 1:

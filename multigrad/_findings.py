@@ -32,6 +32,7 @@ NOTES = frozenset(
     {
         "detached_output",
         "vmap_fallback",
+        "executor",
         "mode_unavailable",
         "symmetric_domain",
         "stop_gradient",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +34,14 @@ class Numerical:
     """f at x and around it, as far as it has been looked at."""
 
     def __init__(
-        self, f: Batched, x: Array, here: Array, rules: Rules, rng: np.random.Generator, jitter: Array | float = 0.0
+        self,
+        f: Batched,
+        x: Array,
+        here: Array,
+        rules: Rules,
+        rng: np.random.Generator,
+        jitter: Array | float = 0.0,
+        progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         """Start at the point ``x``, shape (n,), where f is ``here``, shape (m,), give or take ``jitter``."""
         self.f = f
@@ -43,6 +50,7 @@ class Numerical:
         self.rules = rules
         self.rng = rng
         self.jitter = jitter
+        self.progress = progress
         self.noise: Noise | None = None
         # The largest one-sided quotient on a short ladder, for each output.
         self.swing = np.zeros_like(here)
@@ -70,10 +78,11 @@ class Numerical:
                 smooth=np.full((count, m), np.inf),
             )
             sure = np.empty((count, m), np.bool_)
-            size = max(1, BLOCK // max(m, self.x.size, 1))
+            size = max(1, self.f.workers * BLOCK // max(m, self.x.size, 1))
             for start in range(0, count, size):
                 block = slice(start, min(start + size, count))
                 sure[block] = self._short(directions.take(block), found, block, context)
+                self.progress("directions compared", block.stop, count)
             self._long(directions, found, sure, context)
             self._average(directions, found, context)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
@@ -174,7 +183,7 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
+        dust = np.broadcast_to(rounding_dust(size, values, outputs, self.rules.eps), size.shape)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
@@ -238,6 +247,7 @@ class Numerical:
         for start in range(0, len(suspicious), size):
             chosen = suspicious[start : start + size]
             self._explore(directions, chosen, found, sure, context)
+            self.progress("suspicious directions looked at", start + len(chosen), len(suspicious))
             wrong = (found.status[chosen] == Status.MISMATCH).any(axis=1)
             left = suspicious[start + size :]
             if wrong.all() and start + size >= SUSPECTS and len(left):

@@ -24,15 +24,15 @@ from multigrad._verdict import Codes, Rules, Status
 from multigrad.backends import Array, FlatFunction, Leaf
 
 # Directions over all inputs, and combinations of the outputs.
-PROBES, COMBINATIONS = 3, 16
+PROBES, COMBINATIONS = 3, 32
 # Leaves that are also probed alone, each at its own scale.
 LEAVES = 32
 # What a product by AD, a sum of many terms, may lose of the largest product of its row by rounding.
 ROUNDING = 1e-11
 # And the rounding of f's values, in a derivative by differences.
 DUST = 1e-13
-# Bars wider than this fraction of a row are looked at again, on the long ladder.
-WIDE = 1e-7
+# Where some bars are wider than the first fraction of their row, or many than the second, the long ladder is tried.
+SOME, MANY = 1e-3, 1e-7
 # Columns tried at random where the error is larger than this, and outputs followed up where few are suspicious.
 LARGE, TRIED, FOLLOWED = 1e-4, 4, 3
 
@@ -87,7 +87,8 @@ class Backward:
 
     def products(self, directions: Directions) -> Array:
         """Derivatives along the directions, shape (C, k)."""
-        return directions.times(self._gradients)
+        each = (directions.take(np.array([c])).dense()[0] for c in range(len(directions)))
+        return np.stack([self._gradients @ vector for vector in each])
 
     def column(
         self, j: int, numeric: Array, bar: Array, suspects: Index, rng: np.random.Generator
@@ -103,10 +104,16 @@ class Backward:
             U = np.zeros((len(pairs), m))
             for u, (rows, weights) in zip(U, pairs, strict=True):
                 u[rows] = weights
-            return U @ numeric - self._vjp(U)[:, j], np.abs(U) @ bar
+            # Errors of the outputs are unrelated, for the most part; what is found is looked at again.
+            return U @ numeric - self._vjp(U)[:, j], 2 * np.sqrt(U**2 @ bar**2)
 
         rows = search(sums, np.arange(m), rng)
         return rows, self._vjp(np.eye(m)[rows])[:, j] if len(rows) else np.empty(0)
+
+
+def _wide(bar: Array, norm: Array, dust: Array) -> bool:
+    some, many = (~(bar <= np.maximum(fraction * norm, dust)) for fraction in (SOME, MANY))
+    return bool(some.any() or many.mean() > 0.1)
 
 
 def _told(entries: Entries) -> Codes:
@@ -149,7 +156,7 @@ class Prober:
         norm = np.max(np.abs(analytical), axis=0, initial=0.0, where=np.isfinite(analytical))
         told = np.zeros(len(norm), np.int8)
         found = self.mixed.slopes(directions)
-        if not (found.bar <= np.maximum(WIDE * norm, self._dust)).all():
+        if _wide(found.bar, norm, self._dust):
             entries = self.mixed.compare(directions, analytical, self.f.inputs, self.side.outputs)
             found, told = Estimate(entries.value, entries.bar), _told(entries)
         with np.errstate(all="ignore"):

@@ -26,6 +26,7 @@ class Reading:
         status: a ``Status`` each.
         broken: where f has no derivative.
         smooth: the length of the steps within which f looks smooth; inf if at all.
+        singular: where f has no finite slope.
     """
 
     value: Array
@@ -33,6 +34,7 @@ class Reading:
     status: Codes
     broken: Mask
     smooth: Array
+    singular: Mask
 
     def where(self, chosen: Mask, other: Reading) -> Reading:
         """Take the entries that are ``chosen`` from here and the rest from ``other``."""
@@ -42,6 +44,7 @@ class Reading:
             np.where(chosen, self.status, other.status),
             np.where(chosen, self.broken, other.broken),
             np.where(chosen, self.smooth, other.smooth),
+            np.where(chosen, self.singular, other.singular),
         )
 
 
@@ -102,7 +105,9 @@ def read(
     exact = replace(context, noise=np.full_like(context.noise, rules.eps))
     bold = _read(samples, here, quiet, smallest, analytical, exact, rules)
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
-    return TwoReadings(cautious, bold, bold.status < cautious.status, flat, trusted)
+    # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
+    excused = bold.singular & (cautious.status == Status.MISMATCH) & (flat == 0)
+    return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, trusted)
 
 
 def _read(
@@ -128,7 +133,7 @@ def _read(
     kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right)
     status = _verdict.admit_kinks(status, analytical, kinks)
     smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
-    return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth)
+    return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth, kinks.singular)
 
 
 def _quantum(samples: Samples, flat: Array, noise: Noise, rules: Rules) -> Array:

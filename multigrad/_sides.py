@@ -20,7 +20,6 @@ from multigrad._verdict import Status
 from multigrad.backends import Array, Backend, FlatFunction, Options
 from multigrad.errors import InvalidUse, Unsupported
 
-
 DOUBLE = 2.0**-52
 ROUNDOFF = {"float32": 2.0**-23, "complex64": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from multigrad._batches import Batched
 from multigrad._colouring import colours
-from multigrad._directions import Directions, Index, scale_of, weights_of
+from multigrad._directions import Directions, Index, weights_of
 from multigrad._pattern import Pattern, Sparse
 from multigrad.backends import Array, Leaf
 
@@ -32,6 +32,8 @@ SLICES, BASE = 16, 8
 STEP = 2.0**-7
 # Values that differ by fewer ulp are taken for the same; no difference quotient could tell them apart either.
 ULP = 4
+# If so few inputs change more than this fraction of the outputs, most depend on most.
+SAMPLE, DENSE = 3, 0.8
 # Places of a pattern; beyond, the function is taken for dense.
 PLACES = 2**22
 
@@ -125,8 +127,10 @@ def find_pattern(f: Batched, x: Array, inputs: Sequence[Leaf], rng: np.random.Ge
     to the last bits, in a test that moves the input up and in one that moves it down. The flag says whether it is
     likely to have too many.
     """
-    moved = scale_of(x) * STEP * rng.choice([-1.0, 1.0], x.size) * weights_of(np.ones(x.size), rng)
-    moved[~np.isfinite(x)] = 0.0
+    moved = _moves(x, rng)
+    sample = rng.choice(x.size, min(SAMPLE, x.size), replace=False)
+    if _changed(f, x, moved, [sample]).mean() > DENSE:
+        return None
     digits = [digit for leaf in inputs for digit in _digits(leaf)]
     sets = [digit.columns(value) for digit in digits for value in range(digit.count)]
     changed = iter(np.split(_changed(f, x, moved, sets), np.cumsum([digit.count for digit in digits])[:-1]))
@@ -140,10 +144,16 @@ def find_pattern(f: Batched, x: Array, inputs: Sequence[Leaf], rng: np.random.Ge
 
 def prune(f: Batched, x: Array, pattern: Pattern, colour: Index, rng: np.random.Generator) -> Pattern:
     """Take out the places at which f does not change when the columns of one colour are moved."""
-    moved = scale_of(x) * STEP * rng.choice([-1.0, 1.0], x.size) * weights_of(np.ones(x.size), rng)
+    moved = _moves(x, rng)
     sets = [np.flatnonzero(colour == c) for c in range(int(colour.max()) + 1)]
     changed = _changed(f, x, moved, sets)
     return pattern.only(np.flatnonzero(changed[colour[pattern.columns], pattern.rows]))
+
+
+def _moves(x: Array, rng: np.random.Generator) -> Array:
+    """How far each input is moved, shape (n,)."""
+    moved = STEP * rng.choice([-1.0, 1.0], x.size) * weights_of(x, rng)
+    return np.asarray(np.where(np.isfinite(x), moved, 0.0))
 
 
 def _axes(leaf: Leaf) -> tuple[int, ...]:
@@ -195,7 +205,7 @@ def _candidates(leaf: Leaf, digits: list[tuple[_Digit, Mask]], m: int) -> tuple[
     touched = np.logical_and.reduce([changed.any(axis=0) for _, changed in digits])
     kept = np.flatnonzero(touched)
     counts = np.prod([changed[:, kept].sum(axis=0, dtype=float) for _, changed in digits], axis=0)
-    if counts.max(initial=0.0) > leaf.size / 2 and leaf.size > 1 or counts.sum() > PLACES:
+    if counts.sum() > PLACES:
         return None
     rows, columns = kept, np.zeros(len(kept), np.intp)
     for axis, length in enumerate(shape):

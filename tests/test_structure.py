@@ -52,9 +52,7 @@ def jacobian(f: Callable[[Array], Array], x: Array) -> Array:
 
 def exact(f: Callable[[Array], Array], x: Array) -> Array:
     """A Jacobian good to 1e-12 from extrapolated differences, with the zeros where they are."""
-    coarse, fine = (
-        ((f(x + h * np.eye(len(x))) - f(x - h * np.eye(len(x)))) / (2 * h)).T for h in (2.0**-9, 2.0**-10)
-    )
+    coarse, fine = (((f(x + h * np.eye(len(x))) - f(x - h * np.eye(len(x)))) / (2 * h)).T for h in (2.0**-9, 2.0**-10))
     finer = ((f(x + 2.0**-11 * np.eye(len(x))) - f(x - 2.0**-11 * np.eye(len(x)))) * 2.0**10).T
     one, two = fine + (fine - coarse) / 3, finer + (finer - fine) / 3
     return two + (two - one) / 15

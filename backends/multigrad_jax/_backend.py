@@ -30,7 +30,7 @@ class JaxBackend:
                 "params= has no meaning for JAX, where parameters are arguments: "
                 "pass them as an input, check_grad(fn, (params, x))",
             )
-        return JaxFunction(fn, inputs, options.jac, options.seed)
+        return JaxFunction(fn, inputs, options.jac, options.seed, options.native)
 
     def array(self, value: Any) -> jax.Array:
         if isinstance(value, jax.Array):

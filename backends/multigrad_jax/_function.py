@@ -17,7 +17,7 @@ from multigrad.errors import Unsupported
 from multigrad_jax._autodiff import Autodiff
 from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._gradient import gradient
-from multigrad_jax._regime import settle
+from multigrad_jax._regime import as_it_is, settle
 from multigrad_jax._rows import Rows
 from multigrad_jax._trees import Arguments, Results, pack_one
 
@@ -33,12 +33,18 @@ class JaxFunction:
         inputs: its arguments.
         jac: the user's own derivative, if that is what is under test; then there is no forward mode.
         seed: of the points at which low precision and float64 are compared.
+        native: whether to leave low precision as it is.
     """
 
     convention = "jax.grad is dL/dre - i dL/dim (the conjugate of torch's)"
 
     def __init__(
-        self, fn: Callable[..., Any], inputs: tuple[Any, ...], jac: Callable[..., Any] | None, seed: int = 0
+        self,
+        fn: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        jac: Callable[..., Any] | None,
+        seed: int = 0,
+        native: bool = False,
     ) -> None:
         arguments = Arguments.of(inputs)
         self.x = arguments.x
@@ -47,7 +53,7 @@ class JaxFunction:
         written, self.repeats = _as_written(fn, arguments)
         self.as_written = self.repeats[0]
         self.outputs: Sequence[Leaf] = written.results.leaves
-        self._at, self.eps, noticed = settle(written, seed)
+        self._at, self.eps, noticed = as_it_is(written) if native else settle(written, seed)
         if self._at is not written:
             self.repeats = _again(self._at, self.repeats)
         self._findings = [*(written.work.findings if written.work else ()), *noticed]

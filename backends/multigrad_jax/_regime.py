@@ -15,6 +15,11 @@ from multigrad_jax._rows import Rows
 from multigrad_jax._trees import epsilon
 
 
+def as_it_is(written: Evaluation) -> tuple[Evaluation, float, tuple[Finding, ...]]:
+    """Leave it at the user's own precision; returns what ``settle`` does."""
+    return written, max(epsilon(leaf.dtype) for leaf in written.arguments.leaves), ()
+
+
 def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Finding, ...]]:
     """Decide it at the point.
 

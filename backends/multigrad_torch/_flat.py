@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from multigrad._findings import Finding
+from multigrad._precision import DOUBLE
 from multigrad.backends import Array, Leaf, Options
 from multigrad_torch._batch import Batch
+from multigrad_torch._dtypes import roundoff
 from multigrad_torch._forward import Forward
 from multigrad_torch._gradient import Gradient
 from multigrad_torch._leaves import flat_numbers
 from multigrad_torch._program import Program
-from multigrad_torch._regime import settle
+from multigrad_torch._regime import is_double, settle
 from multigrad_torch._repeats import again, repeats
 from multigrad_torch._reverse import Reverse
 
@@ -41,10 +43,30 @@ class TorchFunction:
         self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in program.slots])
         self._adopt(program)
         self.as_written: Array = self.repeats[0]
-        self.eps = settle(program, self.x, options.seed)
+        self.eps, self._seed, self._settled = DOUBLE, options.seed, is_double(program)
+        if options.native:
+            self.eps, self._settled = roundoff(slot.given for slot in program.slots), True
+        if not self._settled:
+            self._settle()
+        self._differentiate()
+
+    def _settle(self) -> bool:
+        program, self._settled = self._program, True
+        self.eps = settle(program, self.x, self._seed)
         if program.promoted:
             self.repeats = again(program, self.x, self.repeats)
-        self._differentiate()
+        return program.promoted or self.eps > DOUBLE
+
+    def reexamine(self) -> bool:
+        """Look for low precision inside a function that shows none outside.
+
+        Returns:
+            Whether it is evaluated in another way from now on.
+        """
+        self._settled, inside = False, self._settle()
+        if inside:
+            self._differentiate()
+        return inside
 
     def _adopt(self, program: Program) -> None:
         self._program = program

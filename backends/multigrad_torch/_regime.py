@@ -20,6 +20,16 @@ from multigrad_torch._program import Program
 from multigrad_torch._reverse import Reverse
 
 
+def is_double(program: Program) -> bool:
+    """Whether all that can be seen from outside is in float64: inputs, outputs, and the tensors that are captured.
+
+    Looking inside costs as much as a few evaluations. Low precision there is noise in the values, and is looked for
+    when the check meets it.
+    """
+    dtypes = {slot.given for slot in program.slots} | program.outputs.dtypes | {t.dtype for t in program.state.tensors}
+    return roundoff(dtypes) <= DOUBLE
+
+
 def settle(program: Program, x: Array, seed: int) -> float:
     """Decide it at the point ``x``, shape (n,), leave the program so, and note what was decided and seen.
 
