@@ -5,13 +5,16 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,\
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test test-all lint types bench clean
 
 demo: $(INSTALLED)
 	$(RUN) examples/demo.py
 
 test: $(INSTALLED)
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n 2
+
+test-all: $(INSTALLED)
+	$(RUN) -m pytest -n 2 --thorough
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .

@@ -67,7 +67,7 @@ def accept(
     difference -= bar
     right = difference <= tolerance
     right &= bar <= np.maximum(tolerance, np.multiply(size, 1e-6, out=size), out=tolerance)
-    right &= claimed > context.negligible
+    right &= (claimed > context.negligible) & (claimed < np.inf)
     right |= (claimed == 0) & no_value & (bar <= context.nothing)
     return Acceptance(value, bar, right & ~_bent(samples, here, h, error, rules.rtol * context.scale))
 

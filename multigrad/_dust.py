@@ -1,6 +1,6 @@
 """Dust: what rounding leaves in derivatives that should be 0.
 
-Derivatives are sums of terms that are as large as the other entries of their block, or as the values themselves;
+Derivatives are sums of terms that are as large as the other entries of their output, or as the values themselves;
 where the terms cancel, their rounding stays.
 """
 
@@ -10,33 +10,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from multigrad._directions import Directions
 from multigrad._pattern import Sparse
 from multigrad.backends import Array, Leaf
 
 ULPS = 64
 
 
-def rounding_dust(
-    size: Array, values: Array, directions: Directions, inputs: Sequence[Leaf], outputs: Sequence[Leaf], eps: float
-) -> Array:
-    """Bound what rounding may leave in each entry, shape (C, m).
+def rounding_dust(size: Array, values: Array, outputs: Sequence[Leaf], eps: float) -> Array:
+    """Bound what rounding may leave in each entry, shape (1, m).
 
     Args:
         size: absolute values of the derivatives along the directions, shape (C, m).
         values: absolute values of f, shape (m,).
-        directions: the C directions; the first input that each touches tells its block.
-        inputs: the leaves that f takes.
-        outputs: the leaves that it returns.
+        outputs: the leaves that it returns: what is summed up for one input may be as large as what is for another.
         eps: unit roundoff of its arithmetic.
     """
-    dust = np.empty_like(size)
-    first = directions.columns[directions.starts[:-1]]
-    for leaf in inputs:
-        chosen = np.flatnonzero((first >= leaf.slice.start) & (first < leaf.slice.stop))
-        for out in outputs:
-            dust[chosen, out.slice] = np.max(size[chosen, out.slice], initial=0.0)
-    return ULPS * eps * np.maximum(dust, values)
+    largest = np.zeros_like(values)
+    for out in outputs:
+        largest[out.slice] = np.max(size[:, out.slice], initial=0.0)
+    return np.asarray(ULPS * eps * np.maximum(largest, values)[None])
 
 
 def dust_of_product(

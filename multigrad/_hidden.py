@@ -29,7 +29,9 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
     gradient is not among those found nearby, and these may not be all, it stays open.
     """
     wrong = found.status == Status.MISMATCH
-    rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
+    # What is wrong at a kink that its own input shows, is wrong.
+    shown = (wrong & found.broken).any(axis=0)
+    rows = np.flatnonzero(wrong.any(axis=0) & ~shown & np.isfinite(found.analytical).all(axis=0))
     columns = np.flatnonzero(np.isfinite(numerical.x))
     if not len(rows) or len(columns) < 2:
         return

@@ -51,16 +51,22 @@ def suspected(q: Quotients, steps: Array, importance: Array) -> Mask:
 
 
 def straddled(q: Quotients, ratio: float) -> Array:
-    """Half the gap, less its noise, at the rungs from which on it does not fall with the step; else 0; (K, C, m).
+    """What a kink between x - h and x + h leaves open at the least, rung by rung; 0 where none shows; (K, C, m).
 
-    There is a kink between x - h and x + h then, and a central quotient may lie anywhere between the slopes beside it:
-    on a step much larger than the distance to the kink it is their mean, whichever side x is on.
+    There is one where the gap does not fall with the step. A central quotient may lie anywhere between the slopes
+    beside it, half the gap away from either: on a step much larger than the distance to the kink it is their mean,
+    whichever side x is on. A gap that grows as the steps get smaller has no bound, until it is seen to fall.
     """
     gap, gap_noise = np.abs(q.forward - q.backward), q.forward_noise + q.backward_noise
     sure = gap - gap_noise
     following = np.concatenate([sure[1:], np.full_like(sure[:1], -np.inf)])
-    stays = following > gap * ratio**-STEADY
-    return np.asarray(np.where(stays, 0.5 * sure, 0.0))
+    least = np.where(following > gap * ratio**-STEADY, 0.5 * sure, 0.0)
+    grows = following > gap * ratio**STEADY
+    falls = gap + gap_noise < np.fmax.accumulate(sure, axis=0)
+    rungs = np.arange(len(gap))[:, None, None]
+    grown, fallen = (np.maximum.accumulate(np.where(mask, rungs, -1), axis=0) for mask in (grows, falls))
+    least[grown > fallen] = np.inf
+    return np.asarray(np.maximum.accumulate(least[::-1], axis=0)[::-1])
 
 
 def sides(q: Quotients, ratio: float) -> tuple[Estimate, Estimate]:
@@ -84,7 +90,16 @@ def narrow(best: Estimate, left: Estimate, right: Estimate) -> Estimate:
     return best
 
 
-def find(q: Quotients, ratio: float, importance: Array, left: Estimate, right: Estimate) -> Kinks:
+def vertical(q: Quotients, ratio: float) -> Mask:
+    """Where quotients grow at one steady rate down to the smallest steps, on both sides or on the only one.
+
+    Noise has no steady rate, so that ``q`` needs no more noise in it than that of rounding.
+    """
+    one_side_noise = np.where(np.isfinite(q.forward), q.forward_noise, q.backward_noise)
+    return _diverges(q.central, q.central_noise, ratio) | _diverges(_one_side(q), one_side_noise, ratio)
+
+
+def find(q: Quotients, ratio: float, importance: Array, left: Estimate, right: Estimate, infinite: Mask) -> Kinks:
     """Look for kinks, jumps and vertical tangents on the long ladder.
 
     Args:
@@ -93,6 +108,7 @@ def find(q: Quotients, ratio: float, importance: Array, left: Estimate, right: E
         importance: gaps below this are of no importance, shape (C, m).
         left: the slope to the left of x.
         right: the slope to the right.
+        infinite: where the slopes themselves are.
     """
     gap, gap_noise = np.abs(q.forward - q.backward), q.forward_noise + q.backward_noise
     seen = np.isfinite(gap) & (gap_noise < 0.25 * gap)
@@ -105,8 +121,7 @@ def find(q: Quotients, ratio: float, importance: Array, left: Estimate, right: E
     bound = np.where((rungs > last) & np.isfinite(gap), gap + gap_noise, np.inf)
     vanishes = bound.min(axis=0) < 0.5 * g2
     broken = (last >= 2) & steady & ~vanishes & (g2 > importance)
-    singular = (broken & (slope < -0.3)) | _diverges(q.central, q.central_noise, ratio)
-    singular |= _diverges(_one_side(q), np.where(np.isfinite(q.forward), q.forward_noise, q.backward_noise), ratio)
+    singular = (broken & (slope < -0.3)) | infinite
     right = _or_quotient(right, q.forward, q.forward_noise, last)
     left = _or_quotient(left, q.backward, q.backward_noise, last)
     low = np.minimum(right.value - right.bar, left.value - left.bar)
@@ -134,7 +149,7 @@ def _or_quotient(slope: Estimate, quotient: Array, noise: Array, rung: npt.NDArr
     return Estimate(np.where(found, slope.value, plain), np.where(found, slope.bar, plain_bar))
 
 
-def _diverges(quotient: Array, noise: Array, ratio: float, rungs: int = 5) -> Mask:
+def _diverges(quotient: Array, noise: Array, ratio: float, rungs: int = 7) -> Mask:
     """Whether the quotients grow at one steady rate down to the smallest resolved steps."""
     size = np.abs(quotient)
     seen = np.isfinite(size) & (size > 10 * noise)

@@ -183,7 +183,7 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = rounding_dust(size, values, directions, inputs, outputs, self.rules.eps)
+        dust = np.broadcast_to(rounding_dust(size, values, outputs, self.rules.eps), size.shape)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
@@ -333,7 +333,8 @@ class Numerical:
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
             # The fit has larger steps than what it is to sharpen, which it must not contradict.
             within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
-            better = hidden[some] & within & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
+            sharp = (status < Status.INCONCLUSIVE) | (fitted.bar <= self.rules.resolution * np.abs(fitted.value))
+            better = hidden[some] & within & sharp & (fitted.bar < found.bar[some]) & (status != Status.INCONCLUSIVE)
             for kept, new in ((found.status, status), (found.value, fitted.value), (found.bar, fitted.bar)):
                 kept[some] = np.where(better, new, kept[some])
 

@@ -15,6 +15,9 @@ from multigrad._plateaus import FLAT, flat_steps
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array
 
+# Noise of this fraction of f's values.
+DROWNED = 0.05
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -60,6 +63,7 @@ class TwoReadings:
         bold: with the noise of the smallest steps.
         doubted: where the bold reading is milder than the cautious one.
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
+        drowned: where f jumps about by much of its size over the smallest steps: what it does is beyond any reading.
         trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
     """
 
@@ -67,6 +71,7 @@ class TwoReadings:
     bold: Reading
     doubted: Mask
     flat: Array
+    drowned: Mask
     trusted: Mask
 
     def settle(self, staircase: Mask, high: Mask) -> Reading:
@@ -76,6 +81,7 @@ class TwoReadings:
         """
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
+        denied |= (settled.status == Status.MISMATCH) & self.drowned
         untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
         status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
         return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
@@ -101,17 +107,26 @@ def read(
     # A step between the smallest rungs passes for noise; where f does not move at all before it, there is none.
     smallest = np.where(flat > 0, floor, np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
-    cautious = _read(samples, here, noise, np.maximum(tail, quantum), analytical, context, rules)
+    infinite = _kinks.vertical(quotients(samples, here, quiet, rules.eps, floor), samples.ratio)
     exact = replace(context, noise=np.full_like(context.noise, rules.eps))
-    bold = _read(samples, here, quiet, smallest, analytical, exact, rules)
+    cautious = _read(samples, here, noise, np.maximum(tail, quantum), infinite, analytical, context, rules)
+    bold = _read(samples, here, quiet, smallest, infinite, analytical, exact, rules)
+    drowned = (smallest > DROWNED * np.maximum(noise.level, np.abs(here))) & np.isfinite(analytical)
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
     excused = bold.singular & (cautious.status == Status.MISMATCH) & (flat == 0)
-    return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, trusted)
+    return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, drowned, trusted)
 
 
 def _read(
-    samples: Samples, here: Array, noise: Noise, floor: Array, analytical: Array, context: Context, rules: Rules
+    samples: Samples,
+    here: Array,
+    noise: Noise,
+    floor: Array,
+    infinite: Mask,
+    analytical: Array,
+    context: Context,
+    rules: Rules,
 ) -> Reading:
     ratio = samples.ratio
     q = quotients(samples, here, noise, rules.eps, floor)
@@ -130,7 +145,7 @@ def _read(
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right)
+    kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)
     smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
     return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth, kinks.singular)

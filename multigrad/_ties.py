@@ -47,10 +47,10 @@ def check_ties(numerical: Numerical, found: Entries) -> None:
 
 
 def _probes(k: int, rng: np.random.Generator) -> Array:
-    """Directions over the tied inputs, shape (PROBES, k); the first moves them all the same way."""
-    signs = rng.choice([-1.0, 1.0], (PROBES, k))
-    signs[0] = 1.0
-    return signs * rng.uniform(0.7, 1.0, (PROBES, k))
+    """Directions over the tied inputs, shape (PROBES, k); the first moves them all by the same."""
+    probes = rng.choice([-1.0, 1.0], (PROBES, k)) * rng.uniform(0.7, 1.0, (PROBES, k))
+    probes[0] = np.abs(probes[0, 0])
+    return probes
 
 
 def slopes_around(numerical: Numerical, columns: Index, probes: Array, rows: Index, rng: np.random.Generator) -> Array:

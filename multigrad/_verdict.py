@@ -130,12 +130,12 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     difference = np.abs(analytical - value)
     # What the two sides may differ by, besides the bar.
     tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + 4 * context.noise * context.scale
-    agrees = difference <= tol + bar
+    agrees = (difference <= tol + bar) & np.isfinite(analytical)
     resolved = agrees & (bar <= np.maximum(tol, 1e-6 * size))
     if resolved.all():
         return Judgement(np.zeros(analytical.shape, np.int8), resolved)
     no_value = (seen <= bar) & (bar <= context.nothing)
-    dust = (claimed <= context.dust) & no_value
+    dust = (claimed <= context.dust) & (seen <= bar) & (bar <= np.maximum(context.nothing, context.dust))
     # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
     still = (analytical == 0) & (value == 0)
     zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))

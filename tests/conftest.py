@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,38 @@ from multigrad import backends
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch and JAX are first imported
 
 HERE = Path(__file__).parent
+
+# Large grids, of which an ordinary run takes one test in so many; `make test-all` takes them whole.
+GRIDS = {
+    "consistency/test_suite.py": 4,
+    "jax/test_promote.py": 5,
+    "numpy/test_batched_functions.py": 12,
+    "numpy/test_mgh.py": 4,
+    "numpy/test_snippets.py": 3,
+    "numpy/test_special_functions.py": 6,
+    "numpy/test_traced_functions.py": 16,
+    "soundness/test_diagnosis.py": 3,
+    "test_planted_bugs.py": 6,
+    "test_ways.py": 24,
+    "torch/test_promote.py": 5,
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="run the large grids whole")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Thin out the grids, always to the same tests; a file that is named on the command line is run whole."""
+    if config.getoption("--thorough") or any(Path(str(arg).partition("::")[0]).suffix for arg in config.args):
+        return
+    chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % _share(item) == 0]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _share(item: pytest.Item) -> int:
+    return GRIDS.get(item.path.relative_to(HERE).as_posix(), 1) if item.path.is_relative_to(HERE) else 1
 
 
 def forget_backends() -> None:
