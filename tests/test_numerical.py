@@ -123,7 +123,7 @@ def test_no_gradients_at_a_tie(a: tuple[float, float]) -> None:
 
 def test_legal_choices_of_sums_of_kinks() -> None:
     """relu(x) - relu(y) at 0: the rules of a framework choose 0 for both, which no directional slope is."""
-    f = lambda X: (np.maximum(X[:, 0], 0) - np.maximum(X[:, 1], 0))[:, None]  # noqa: E731
+    f = lambda X: (np.maximum(X[:, 0], 0) - np.maximum(X[:, 1], 0))[:, None]
     for a in ((0.0, 0.0), (1.0, -1.0), (0.5, -0.5), (1.0, 0.0)):
         assert check_flat(f, np.zeros(2), [a]).verdict == "nondifferentiable", a
 
