@@ -69,7 +69,7 @@ def compare_values(a: Side, b: Side, rtol: float) -> Codes:
     """
     x, y = a.values, b.values
     size = np.maximum(magnitude(x, a.outputs), magnitude(y, b.outputs))
-    eps = max(a.f.eps, b.f.eps)
+    eps = max(a.precision, b.precision)
     with np.errstate(all="ignore"):
         difference = np.abs(x - y)
         same = (x == y) | (np.isnan(x) & np.isnan(y)) | ~np.isfinite(a.signs * b.signs)
@@ -89,6 +89,8 @@ def compare_jacobians(a: Side, b: Side, one: Claim, other: Claim, rtol: float | 
         difference = np.abs(x - y)
         size = np.maximum(np.abs(x), np.abs(y))
         allowed = rules.rtol * size + 64 * rules.eps * _scale(x, y, a)
+        if max(a.precision, b.precision) > rules.eps:
+            allowed = allowed + FEW_ULP * max(a.precision, b.precision) * _scale(x, y, a)
         agrees = (difference <= allowed + bar) | (np.isnan(x) & np.isnan(y)) | (x == y)
         if not agrees.all():
             row = np.max(size, axis=1, keepdims=True, initial=0.0, where=np.isfinite(size))

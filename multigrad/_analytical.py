@@ -65,8 +65,11 @@ class Probe:
 
     def _worst(self, J: Array | Sparse, relative: float, floor: Array | float) -> int | None:
         with np.errstate(all="ignore"):
-            expected, size = self.vector @ J, np.abs(self.vector) @ abs(J)
-            difference, allowed = np.abs(self.product - expected), relative * size + floor
+            expected = self.vector @ J
+            difference = np.abs(self.product - expected)
+            if (difference <= relative * np.abs(expected)).all():  # less than is allowed, and quickly seen
+                return None
+            allowed = relative * (np.abs(self.vector) @ abs(J)) + floor
             if (difference <= allowed).all():
                 return None
             excess = difference / np.maximum(allowed, 1e-300)

@@ -12,9 +12,9 @@ from multigrad._findings import Finding
 from multigrad._handover import hand_over, is_array
 from multigrad._layouts import Orders, named, search
 from multigrad._matching import Layout, Pair, match_inputs, match_outputs
-from multigrad._sides import Side, flatten
+from multigrad._sides import ROUNDOFF, Side, flatten
 from multigrad._tree import walk
-from multigrad.backends import Array, Backend, FlatFunction, Leaf, Options
+from multigrad.backends import Array, Backend, FlatFunction, Leaf, Options, accept_options
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Call:
     layouts: Mapping[str, Layout]
     jac: Mapping[str, Callable[..., Any]]
     params: Mapping[str, Any]
+    options: Mapping[str, Mapping[str, Any]]
     modes: tuple[str, ...]
     rtol: float | None
     accept: frozenset[str]
@@ -50,7 +51,8 @@ class Call:
         """The flat function of one backend, its inputs' axes in these orders."""
         backend = self.backends[name]
         inputs = hand_over(self.inputs[name], backend, orders, self.wide)
-        options = Options(jac=self.jac.get(name), params=self.params.get(name), seed=self.seed)
+        extra = accept_options(backend, self.options.get(name, {}))
+        options = Options(jac=self.jac.get(name), params=self.params.get(name), seed=self.seed, extra=extra)
         return flatten(backend, self.functions[name], inputs, options)
 
     def side(self, name: str) -> Side:
@@ -85,7 +87,7 @@ def _said(name: str, target: Side, orders: Orders, shapes: Mapping[str, tuple[in
 
 
 def _about_equal(target: Side) -> Callable[[Array, Array], bool]:
-    rtol = max(1e-9, 64 * target.f.eps)
+    rtol = max(1e-9, 64 * max(ROUNDOFF.get(leaf.dtype, target.f.eps) for leaf in target.f.outputs))
 
     def agree(a: Array, b: Array) -> bool:
         size = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))

@@ -14,33 +14,19 @@ import numpy.typing as npt
 from multigrad._directions import Index
 from multigrad._pattern import Pattern
 
-# The sums of fewer than 2**22 such labels are exact in float64, and so independent of their order.
-LABELS = 2**30
-
 
 def colours(pattern: Pattern) -> Index:
     """Give every column a colour such that no row has two places of one colour; shape (n,), counted from 0.
 
     Columns with the same rows are told apart last, so that a batch of rows is no more work than one of them.
     """
-    m, n = pattern.shape
-    rows, columns = _alike(pattern.rows, pattern.columns, m), _alike(pattern.columns, pattern.rows, n)
+    rows, columns = pattern.alike
     rank, copies = _ranks(columns)
     # One row and one column of each kind show all that is to be known.
     shown = _first(rows)[pattern.rows] & _first(columns)[pattern.columns]
     first = _first_colours(columns[pattern.columns[shown]], pattern.rows[shown], copies)
-    empty = np.bincount(pattern.columns, minlength=n) == 0
+    empty = np.bincount(pattern.columns, minlength=pattern.shape[1]) == 0
     return np.where(empty, 0, first[columns] + rank)
-
-
-def _alike(major: Index, minor: Index, count: int) -> Index:
-    """Number the lines of the matrix such that lines with the same places have the same number; shape (count,)."""
-    labels = np.random.default_rng(0).integers(1, LABELS, (2, int(minor.max(initial=0)) + 1)).astype(float)
-    sums = np.empty(count, complex)
-    sums.real, sums.imag = (np.bincount(major, label[minor], count) for label in labels)
-    _, where, number = np.unique(sums, return_index=True, return_inverse=True)
-    # By first appearance: neighbours are coloured in turn, which wastes fewest colours on bands.
-    return np.asarray(np.argsort(np.argsort(where))[number])
 
 
 def _first(kinds: Index) -> npt.NDArray[np.bool_]:

@@ -28,6 +28,7 @@ def check_consistency(
     mapping: Mapping[str, Mapping[str, Declared]] | None = None,
     jac: Mapping[str, Callable[..., Any]] | None = None,
     params: Mapping[str, Any] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     modes: Sequence[str] = MODES,
     rtol: float | None = None,
     accept: Collection[str] = (),
@@ -54,6 +55,7 @@ def check_consistency(
         jac: derivatives that are the user's own, by backend. NumPy functions without one are compared by value, and
             their numerical Jacobian with the others' derivatives.
         params: by backend, what is checked besides the inputs, as for ``check_grad``.
+        options: by backend, the keywords of ``check_grad`` that it alone understands.
         modes: ``"reverse"``, ``"forward"``.
         rtol: relative tolerance: of derivatives; of values, what is called different rather than not told.
         accept: conventions that may differ, though each is another definition: "ddof", "gelu", "conjugation",
@@ -81,7 +83,7 @@ def check_consistency(
     """
     started = time.perf_counter()
     by_name = _by_backend(functions, backends)
-    _validate(by_name, reference, accept, order, {"mapping": mapping, "jac": jac, "params": params})
+    _validate(by_name, reference, accept, order, {"mapping": mapping, "jac": jac, "params": params, "options": options})
     call = Call(
         functions=by_name,
         backends={name: get_backend(name) for name in by_name},
@@ -90,6 +92,7 @@ def check_consistency(
         layouts={name: Layout.of((mapping or {}).get(name, {})) for name in by_name},
         jac=jac or {},
         params=params or {},
+        options=options or {},
         modes=tuple(modes),
         rtol=rtol,
         accept=frozenset(accept),

@@ -114,15 +114,18 @@ def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp:
     if len(tail) <= 2:
         return bars
     first = max(skip, 1)
-    return xp.stack(
-        [_uncontradicted(a[k], bars[k], tail[k + first :], tail_noise[k + first :], xp) for k in range(len(a))]
-    )
+    lowest, highest = tail - 2 * tail_noise, tail + 2 * tail_noise
+    # The tightest that the rungs from each on ask for. A rung that is NaN (outside the domain) asks for nothing.
+    floor = _from_below(xp.where(xp.isnan(lowest), -xp.inf, lowest), xp.maximum)[first:]
+    ceiling = _from_below(xp.where(xp.isnan(highest), xp.inf, highest), xp.minimum)[first:]
+    held = slice(0, len(floor))
+    against = (floor > a[held] + bars[held]) | (ceiling < a[held] - bars[held])
+    return xp.concatenate([xp.where(against, xp.inf, bars[held]), bars[len(floor) :]])
 
 
-def _uncontradicted(value: Array, bar: Array, tail: Array, tail_noise: Array, xp: Any) -> Any:
-    # A rung that is NaN (outside the domain) contradicts nothing.
-    against = xp.any(xp.abs(tail - value) > bar + 2 * tail_noise, axis=0)
-    return xp.where(against, xp.inf, bar)
+def _from_below(rungs: Array, combine: Any) -> Array:
+    """Accumulate along the rungs, from the smallest step up."""
+    return np.asarray(combine.accumulate(rungs[::-1], axis=0)[::-1])
 
 
 def tail_noise(samples: Samples, rungs: int = 7, powers: tuple[int, ...] = (0, 1, 3)) -> Array:

@@ -28,9 +28,10 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
     ``found`` is the comparison along unit vectors, in their order; its statuses are changed in place. Where the
     gradient is not among those found nearby, and these may not be all, it stays open.
     """
-    # A kink along an input shows there, and what is illegal along one input is no gradient.
-    wrong = (found.status == Status.MISMATCH) & ~found.broken
-    rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
+    wrong = found.status == Status.MISMATCH
+    # What is wrong at a kink that its own input shows, is wrong.
+    shown = (wrong & found.broken).any(axis=0)
+    rows = np.flatnonzero(wrong.any(axis=0) & ~shown & np.isfinite(found.analytical).all(axis=0))
     columns = np.flatnonzero(np.isfinite(numerical.x))
     if not len(rows) or len(columns) < 2:
         return

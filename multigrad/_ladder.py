@@ -53,6 +53,11 @@ def short_ladder(eps: float) -> Array:
     return np.array([-3.0, -5.0, -7.0]) if bits > 15 else np.array([-1.0, -2.0, -3.0])
 
 
+def closer_ladder(eps: float) -> Array:
+    """Three smaller rungs, which a kink is less likely to be between; none where rounding would hide everything."""
+    return np.array([-16.0, -19.0, -22.0]) if -math.log2(eps) > 40 else np.empty(0)
+
+
 def long_ladder(eps: float, x: Array) -> Array:
     """Rungs from four times the scale down to the rounding of the inputs; for suspicious directions only."""
     lowest = round(0.85 * -math.log2(eps))

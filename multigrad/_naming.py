@@ -11,13 +11,12 @@ from multigrad._batches import Batched
 from multigrad._conventions import Convention, Difference, in_reference_shape, phases, recognise
 from multigrad._findings import Finding
 from multigrad._kinks import Mask
-from multigrad._sides import Side
+from multigrad._sides import DOUBLE, Side, roundoff
 from multigrad._slips import diagnose
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
 
 NEARBY = 6
-DOUBLE = 2.0**-52
 # Sums in low precision that differ by so many units in the last place were not added up in the same way.
 ACCUMULATED = 32
 
@@ -25,7 +24,7 @@ ACCUMULATED = 32
 def differences(a: Side, b: Side, status: Codes) -> Iterator[tuple[int, Difference]]:
     """The output leaves in which two sides differ by value, each with its number among the common ones."""
     inputs = list(in_reference_shape(a.f.x[a.columns], a.inputs))
-    tolerance = max(1e-9, 64 * max(a.f.eps, b.f.eps))
+    tolerance = max(1e-9, 64 * max(a.precision, b.precision))
     ours, theirs = (list(in_reference_shape(side.values, side.outputs)) for side in (a, b))
     for k, span in enumerate(spans(a.outputs)):
         if status[span].max(initial=0) > Status.OK:
@@ -86,11 +85,6 @@ def accumulation(a: Side, b: Side) -> list[Convention]:
     return found
 
 
-def roundoff(dtype: str) -> float:
-    """The unit roundoff of a dtype by name."""
-    return {"float32": 2.0**-23, "complex64": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype, DOUBLE)
-
-
 def agree_nearby(a: Side, b: Side) -> bool:
     """Whether two sides agree at points all around the inputs, which they do not at the inputs."""
     rng = np.random.default_rng(0)
@@ -100,7 +94,7 @@ def agree_nearby(a: Side, b: Side) -> bool:
     with np.errstate(all="ignore"):
         ours, theirs = (_at(side, points) for side in (a, b))
     finite = np.isfinite([a.values, b.values]).all() and np.isfinite(ours).all()
-    return bool(finite and np.allclose(ours, theirs, rtol=64 * max(a.f.eps, b.f.eps), atol=0))
+    return bool(finite and np.allclose(ours, theirs, rtol=64 * max(a.precision, b.precision), atol=0))
 
 
 def _at(side: Side, points: Array) -> Array:

@@ -19,6 +19,7 @@ from multigrad._directions import signed
 from multigrad.backends import Array
 
 POINTS = 9
+FEW_QUANTA = 8
 ORDERS = (5, 6)  # of the smooth part, a fifth difference keeps the fifth power of the spacing
 # Below this many inputs one line suffices: each costs as many evaluations as six directions.
 ONE_LINE_BELOW = 12
@@ -100,8 +101,19 @@ def measure(values: Array, eps: float) -> Noise:
     drawn = _differences() @ table
     sigma = root_mean_square(drawn, 2, drawn.shape[2])
     # A line on which f hardly changes shows its quantum, not its noise.
-    usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1))
+    usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1)) & ~_moves_by_quanta(table)
     return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)
+
+
+def _moves_by_quanta(table: Array) -> npt.NDArray[np.bool_]:
+    """Whether all steps between neighbours, (lines, spacings, POINTS, m), are a few times the smallest of them.
+
+    They may be equal then, by accident or since f is linear: no noise is to be read from either.
+    """
+    steps = np.abs(np.diff(table, axis=2))
+    smallest = np.min(np.where(steps > 0, steps, np.inf), axis=2, keepdims=True)
+    quanta = steps / smallest
+    return np.asarray(((quanta == np.round(quanta)) & (quanta <= FEW_QUANTA)).all(axis=2))
 
 
 def _settle(sigma: Array, usable: npt.NDArray[np.bool_], rounding: Array) -> Array:

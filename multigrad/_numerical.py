@@ -225,17 +225,36 @@ class Numerical:
         return said.status[0], best.value[0], best.bar[0], sharp[0]
 
     def _long(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
-        packed = regroup(directions, ~sure)
-        if packed is not None:
-            part, told = packed.entries(found), packed.take(sure, True).astype(np.bool_)
-            self._follow(packed.directions, part, told, packed.context(context))
-            for new, kept in ((part.value, found.value), (part.bar, found.bar), (part.status, found.status)):
-                packed.put(new, kept)
-            packed.put(part.broken, found.broken)
-            packed.put(part.smooth, found.smooth)
-            packed.put(np.ones_like(told), sure)
-            found.unexplored = part.unexplored
-        self._follow(directions, found, sure, context)
+        for look in (self._look_closer, self._follow):
+            packed = regroup(directions, ~sure)
+            if packed is not None:
+                part, told = packed.entries(found), packed.take(sure, True).astype(np.bool_)
+                look(packed.directions, part, told, packed.context(context))
+                for new, kept in ((part.value, found.value), (part.bar, found.bar), (part.status, found.status)):
+                    packed.put(new, kept)
+                packed.put(part.broken, found.broken)
+                packed.put(part.smooth, found.smooth)
+                packed.put(told, sure)
+                found.unexplored = part.unexplored
+            look(directions, found, sure, context)
+
+    def _look_closer(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
+        """Accept on a short ladder of smaller steps what has a kink nearby; zeros are for the long one."""
+        suspicious = np.flatnonzero(~sure.all(axis=1))
+        exponents = _ladder.closer_ladder(self.rules.eps)
+        size = max(1, BLOCK // max(found.analytical.shape[1], self.x.size, 1))
+        for start in range(0, len(suspicious) * bool(len(exponents)), size):
+            chosen = suspicious[start : start + size]
+            sampled = self._climb(directions.take(chosen), exponents)
+            analytical, own = found.analytical[chosen], self._own(context, chosen)
+            assert self.noise is not None
+            plain = _acceptance.accept(
+                sampled, np.exp2(exponents), self.here, self.noise, self.jitter, analytical, own, self.rules
+            )
+            c, i = np.nonzero(plain.accepted & ~sure[chosen] & (analytical != 0))
+            places = chosen[c], i
+            found.value[places], found.bar[places], found.status[places] = plain.value[c, i], plain.bar[c, i], Status.OK
+            sure[places] = True
 
     def _follow(self, directions: Directions, found: Entries, sure: Mask, context: Context) -> None:
         suspicious = np.flatnonzero(~sure.all(axis=1))
@@ -254,7 +273,8 @@ class Numerical:
             if wrong.all() and start + size >= SUSPECTS and len(left):
                 found.unexplored = len(left)
                 found.status[left] = np.where(sure[left], found.status[left], Status.INCONCLUSIVE)
-                return
+                break
+        sure[suspicious] = True
 
     def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         part = directions.take(chosen)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from multigrad._directions import Index
 from multigrad.backends import Array
 
+# The sums of fewer than 2**22 such labels are exact in float64, and so independent of their order.
+LABELS = 2**30
+
 
 @dataclass(frozen=True)
 class Pattern:
-    """The places of a matrix that may differ from zero, row by row and without repetition.
+    """The places of a matrix that may differ from zero, in any order and without repetition.
 
     Attributes:
         shape: of the matrix, (m, n).
-        rows: the row of each place, ascending; shape (k,).
+        rows: the row of each place, shape (k,).
         columns: its column, shape (k,).
     """
 
@@ -25,25 +29,29 @@ class Pattern:
     columns: Index
 
     @property
-    def fullest(self) -> int:
-        """The largest number of places in a row: no grouping of the columns has fewer groups."""
-        return int(np.bincount(self.rows, minlength=1).max())
-
-    @property
     def transposed(self) -> Pattern:
         """The pattern of the transposed matrix."""
-        order = np.argsort(self.columns, kind="stable")
-        return Pattern(self.shape[::-1], self.columns[order], self.rows[order])
+        flipped = Pattern(self.shape[::-1], self.columns, self.rows)
+        flipped.__dict__["alike"] = self.alike[::-1]  # what takes longest is known
+        return flipped
+
+    @cached_property
+    def alike(self) -> tuple[Index, Index]:
+        """Numbers of the rows and of the columns, the same for those with the same places: shapes (m,), (n,)."""
+        return _alike(self.rows, self.columns, self.shape[0]), _alike(self.columns, self.rows, self.shape[1])
 
     def only(self, kept: Index) -> Pattern:
         """Return some of the places."""
         return replace(self, rows=self.rows[kept], columns=self.columns[kept])
 
-    def joined(self, rows: Index, columns: Index) -> Pattern:
-        """Add places, each of which may be there already."""
-        n = self.shape[1]
-        places = np.unique(np.concatenate([self.rows * n + self.columns, rows * n + columns]))
-        return replace(self, rows=places // n, columns=places % n)
+
+def _alike(major: Index, minor: Index, count: int) -> Index:
+    labels = np.random.default_rng(0).integers(1, LABELS, (2, int(minor.max(initial=0)) + 1)).astype(float)
+    sums = np.empty(count, complex)
+    sums.real, sums.imag = (np.bincount(major, label[minor], count) for label in labels)
+    _, where, number = np.unique(sums, return_index=True, return_inverse=True)
+    # By first appearance: neighbours are coloured in turn, which wastes fewest colours on bands.
+    return np.asarray(np.argsort(np.argsort(where))[number])
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ class Sparse:
 
     @property
     def T(self) -> Sparse:
-        """The transposed matrix; its places are in no order."""
+        """The transposed matrix."""
         p = self.pattern
         return Sparse(Pattern(p.shape[::-1], p.columns, p.rows), self.values)
 

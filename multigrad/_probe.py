@@ -33,8 +33,8 @@ ROUNDING = 1e-11
 DUST = 1e-13
 # Where some bars are wider than the first fraction of their row, or many than the second, the long ladder is tried.
 SOME, MANY = 1e-3, 1e-7
-# Columns tried at random where the error is larger than this, and outputs followed up where few are suspicious.
-LARGE, TRIED, FOLLOWED = 1e-4, 4, 3
+# Columns tried at random, and outputs followed up where few are suspicious.
+TRIED, FOLLOWED = 4, 3
 
 
 class Forward:
@@ -186,20 +186,19 @@ class Prober:
         starts = np.concatenate([[0], np.cumsum([len(part) for part, _ in pairs])])
         return Directions(self.f.x.size, starts, columns, np.concatenate([w for _, w in pairs]) * size[columns])
 
-    def _follow_up(self, directions: Directions, relative: Array) -> Iterator[Named]:
-        """Look for entries to blame, worst output first."""
+    def _follow_up(self, directions: Directions, relative: Array) -> list[Named]:
+        """Look for entries to blame, worst output first; at random where the search finds none."""
         worst = relative.max(axis=0)
         outputs = np.argsort(-worst, kind="stable")[: np.count_nonzero(worst)]
-        if len(outputs) and worst[outputs[0]] > LARGE:
-            tried = self.rng.choice(self.f.x.size, min(TRIED, self.f.x.size), replace=False)
-            named = list(self._name(tried, outputs))
-            yield from named
-            if named:
-                return
+        named: list[Named] = []
         for output in outputs[: FOLLOWED if len(outputs) <= FOLLOWED else 1]:
             clearest = int(np.argmax(relative[PROBES:, output])) + PROBES if len(directions) > PROBES else 0
             among = directions.columns[directions.starts[clearest] : directions.starts[clearest + 1]]
-            yield from self._name(self._search(int(output), among), np.array([output]))
+            named += self._name(self._search(int(output), among), np.array([output]))
+        if named or not len(outputs) or worst[outputs[0]] <= self.rules.rtol:
+            return named
+        tried = self.rng.choice(self.f.x.size, min(TRIED, self.f.x.size), replace=False)
+        return list(self._name(tried, outputs))
 
     def _search(self, output: int, among: Index) -> Index:
         def sums(pairs: Sequence[tuple[Index, Array]]) -> tuple[Array, Array]:

@@ -115,6 +115,9 @@ def read(
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
     excused = bold.singular & (cautious.status == Status.MISMATCH) & (flat == 0)
+    # Nor does it find a slope there; that says something only where a kink is seen over the noise as well.
+    lost = (bold.status == Status.INCONCLUSIVE) & np.isinf(cautious.smooth) & (flat == 0)
+    excused |= lost & (cautious.status == Status.MISMATCH)
     return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, drowned, trusted)
 
 

@@ -16,9 +16,16 @@ from multigrad._directions import Index, scale_of
 from multigrad._matching import Axes, Layout, Pair
 from multigrad._report import GradReport, Leg
 from multigrad._sparse_leg import SparseLeg
-from multigrad._verdict import Status
 from multigrad.backends import Array, Backend, FlatFunction, Options
 from multigrad.errors import InvalidUse, Unsupported
+
+DOUBLE = 2.0**-52
+ROUNDOFF = {"float32": 2.0**-23, "complex64": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def roundoff(dtype: str) -> float:
+    """The unit roundoff of a dtype by name."""
+    return ROUNDOFF.get(dtype, DOUBLE)
 
 
 @dataclass
@@ -59,6 +66,11 @@ class Side:
     def orders(self) -> dict[str, Axes]:
         """The order of the axes of the leaves that lie otherwise than the reference's, by path."""
         return {pair.leaf.path: pair.axes for pair in (*self.inputs, *self.outputs) if pair.axes is not None}
+
+    @property
+    def precision(self) -> float:
+        """The unit roundoff of what it was written for: evaluated in float64, it has constants of that precision."""
+        return max([self.f.eps, *(roundoff(pair.leaf.dtype) for pair in (*self.inputs, *self.outputs))])
 
     @property
     def values(self) -> Array:
@@ -184,8 +196,3 @@ class _Lent:
 
     def jvp(self, V: Array, /) -> Array:
         raise Unsupported("a Jacobian on loan has one mode")
-
-
-def worst(leg: Leg) -> Status:
-    """The worst status of a leg's entries."""
-    return Status(int(leg.status.max(initial=0)))

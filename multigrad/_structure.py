@@ -139,7 +139,7 @@ def find_pattern(f: Batched, x: Array, inputs: Sequence[Leaf], rng: np.random.Ge
     if len(found) < len(parts):
         return None
     rows, columns = (np.concatenate([part[k] for part in found]) for k in (0, 1))
-    return Pattern((f.width, x.size), *_sorted(rows, columns)), any(part[2] for part in found)
+    return Pattern((f.width, x.size), rows, columns), any(part[2] for part in found)
 
 
 def prune(f: Batched, x: Array, pattern: Pattern, colour: Index, rng: np.random.Generator) -> Pattern:
@@ -237,8 +237,3 @@ def _extended(rows: Index, columns: Index, along: Index, changed: Mask) -> tuple
     begin, repeats = (np.cumsum(count) - count)[rows], count[rows]
     index = np.repeat(begin - (np.cumsum(repeats) - repeats), repeats) + np.arange(repeats.sum())
     return np.repeat(rows, repeats), np.repeat(columns, repeats), np.repeat(along, repeats), value[index]
-
-
-def _sorted(rows: Index, columns: Index) -> tuple[Index, Index]:
-    order = np.lexsort((columns, rows))
-    return rows[order], columns[order]

@@ -136,6 +136,8 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
         return Judgement(np.zeros(analytical.shape, np.int8), resolved)
     no_value = (seen <= bar) & (bar <= context.nothing)
     dust = (claimed <= context.dust) & no_value
+    # A row that is dust altogether has nothing else to measure its bars by; the short ladder does not tell such.
+    only_dust = (context.scale <= context.dust) & (seen <= bar) & (bar <= context.dust)
     # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
     still = (analytical == 0) & (value == 0)
     zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
@@ -143,7 +145,7 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
+    status[dust | only_dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
     status[zero | (agrees & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE

@@ -56,7 +56,7 @@ def context_of(analytical: Array, here: Array, noise: Noise) -> Context:
     scale = np.broadcast_to(
         np.maximum(np.fmax.reduce(np.nan_to_num(np.abs(analytical)), axis=0), np.abs(here)), analytical.shape
     )
-    return Context(scale, scale, np.full(analytical.shape, 1e-14), noise.relative + RULES.eps)
+    return Context(scale, scale, np.full(analytical.shape, 1e-14), noise.relative + RULES.eps, np.zeros_like(here))
 
 
 def test_swing_is_the_largest_one_sided_quotient() -> None:
@@ -66,4 +66,4 @@ def test_swing_is_the_largest_one_sided_quotient() -> None:
     here = f(x[None])[0]
     sampled = _ladder.samples(f(X), up, down, H)
     expected = np.abs((sampled.plus - here) / sampled.up).max(axis=(0, 1))
-    np.testing.assert_allclose(swing(sampled, here), expected, rtol=1e-12)
+    np.testing.assert_allclose(swing(sampled, here, np.zeros_like(here)), expected, rtol=1e-12)

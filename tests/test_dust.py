@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from multigrad._check import run_check
+from multigrad._estimate import Estimate
+from multigrad._verdict import Context, Rules, Status, judge
 from tests.flat import Flat
 
 
@@ -55,3 +57,12 @@ def test_dust_of_sparse_jacobians(size, verdict):
         return squares
 
     assert run_check(Dusty(f, x, J, size), modes=("reverse",)).verdict == verdict
+
+
+@pytest.mark.parametrize(("claimed", "status"), [(8e-15, Status.UNRESOLVED), (8e-14, Status.MISMATCH)])
+def test_a_row_that_is_dust_altogether(claimed, status):
+    """The imaginary part of a real number: its row holds nothing that its dust could be measured by."""
+    one = np.ones((1, 1))
+    context = Context(scale=claimed * one, row=claimed * one, dust=2e-14 * one, noise=np.zeros(1), reach=np.zeros(1))
+    estimate = Estimate(np.full((1, 1), 3e-17), np.full((1, 1), 2e-16))
+    assert judge(np.full((1, 1), claimed), estimate, context, Rules.for_eps(2.0**-52, None, 0.0)).status == status

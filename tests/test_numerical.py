@@ -1,6 +1,8 @@
-"""The numerical side as a whole: right gradients pass, wrong ones do not, whatever the function is."""
+"""The numerics alone: functions with known derivatives, far from 1 and coupled, right and with planted errors."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,292 +10,171 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from multigrad._verdict import Status
 from tests.flat import check_flat
-from tests.shapes import coupled, white_noise
 
-# f, its derivative, the largest abs(x)
 FAMILIES = {
-    "exp": (np.exp, np.exp, 50),
+    "exp": (np.exp, np.exp, 50.0),
     "log": (lambda x: np.log(np.abs(x)), lambda x: 1 / x, 1e8),
-    "sqrt": (lambda x: np.sqrt(np.abs(x)), lambda x: 0.5 * np.sign(x) / np.sqrt(np.abs(x)), 1e8),
-    "inverse": (lambda x: 1 / x, lambda x: -1 / x**2, 1e8),
+    "sqrt": (lambda x: np.sqrt(np.abs(x)), lambda x: np.sign(x) / (2 * np.sqrt(np.abs(x))), 1e8),
+    "reciprocal": (lambda x: 1 / x, lambda x: -1 / x**2, 1e8),
+    "log_gamma": (lambda x: special.gammaln(np.abs(x)), lambda x: np.sign(x) * special.digamma(np.abs(x)), 1e8),
+    "tanh": (np.tanh, lambda x: 1 / np.cosh(x) ** 2, 8.0),
     "sin": (np.sin, np.cos, 1e8),
-    "cube": (lambda x: x**3, lambda x: 3 * x * x, 1e8),
-    "sigmoid": (special.expit, lambda x: special.expit(x) * special.expit(-x), 20),
-    "softplus": (lambda x: np.logaddexp(x, 0), special.expit, 1e8),
-    "erf": (special.erf, lambda x: 2 / np.sqrt(np.pi) * np.exp(-x * x), 4),
-    "normal cdf": (special.ndtr, lambda x: np.exp(-x * x / 2) / np.sqrt(2 * np.pi), 6),
-    "arctan": (np.arctan, lambda x: 1 / (1 + x * x), 1e8),
-    "relu": (lambda x: np.maximum(x, 0), lambda x: 1.0 * (x > 0), 1e8),
-    "cube root": (np.cbrt, lambda x: 1 / (3 * np.cbrt(x) ** 2), 1e8),
-    "wave": (lambda x: np.sin(1e3 * x) * x, lambda x: 1e3 * x * np.cos(1e3 * x) + np.sin(1e3 * x), 1e3),
-    "offset": (lambda x: 1e6 + np.sin(x), np.cos, 1e8),
-    "huber": (lambda x: np.where(np.abs(x) < 1, 0.5 * x * x, np.abs(x) - 0.5), lambda x: np.clip(x, -1, 1), 1e8),
-    "three halves": (lambda x: np.abs(x) ** 1.5, lambda x: 1.5 * np.sign(x) * np.sqrt(np.abs(x)), 1e8),
-    "gauss": (lambda x: np.exp(-x * x), lambda x: -2 * x * np.exp(-x * x), 4),
+    "wave": (lambda x: x * np.sin(1e3 * x), lambda x: np.sin(1e3 * x) + 1e3 * x * np.cos(1e3 * x), 1e3),
+    "square": (np.square, lambda x: 2 * x, 1e8),
+    "three_halves": (lambda x: np.abs(x) ** 1.5, lambda x: 1.5 * np.sign(x) * np.sqrt(np.abs(x)), 1e8),
+    "relu": (lambda x: np.maximum(x, 0), lambda x: (x > 0) * 1.0, 1e8),
+    "abs": (np.abs, np.sign, 1e8),
+    "offset": (lambda x: 1e6 + np.sin(x), np.cos, 1e4),
+    "softplus": (lambda x: np.logaddexp(x, 0), special.expit, 20.0),
 }
 
 
-def points(limit, rng, n=8):
-    x = 10.0 ** rng.uniform(-8, 8, n) * rng.choice([-1, 1], n)
-    return np.where(np.abs(x) > limit, rng.uniform(-limit, limit, n), x)
+def points(name: str, seed: int) -> np.ndarray:
+    rng = np.random.default_rng([seed, *map(ord, name)])
+    x = 10 ** rng.uniform(-8, 8, 8) * rng.choice([-1.0, 1.0], 8)
+    largest = FAMILIES[name][2]
+    return np.where(np.abs(x) > largest, rng.uniform(-1, 1, 8) * largest, x)
 
 
-def one_entry(J, rng, times):
-    """One entry times a number, among those that are not too small to be seen."""
-    i, k = rng.permutation(np.argwhere(np.abs(J) > 1e-8 * np.abs(J).max(axis=1, keepdims=True)))[0]
-    wrong = J.copy()
-    wrong[i, k] *= times
-    return wrong
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("seed", [101, 102])
-def test_scalar_functions(name, seed):
-    f, df, limit = FAMILIES[name]
-    rng = np.random.default_rng([seed, len(name)])
-    x = points(limit, rng)
-    J = np.diag(df(x))
-    report = check_flat(f, x, J, seed)
-    assert report.verdict == "ok"
-    leg = report.legs[0]
-    assert (np.abs(leg.numeric - J) <= leg.bar + 1e-12 * np.abs(J)).all()
-    for factor in (1e-2, 1e-4, 1e-5):
-        assert check_flat(f, x, J * (1 + factor), seed).verdict == "mismatch", factor
-    k = np.argmax(np.abs(np.diag(J)))
-    for times in (-1, 0, 1.001, np.nan, np.inf):
-        wrong = J.copy()
-        wrong[k, k] = times * J[k, k]
-        assert check_flat(f, x, wrong, seed).verdict == "mismatch", times
-
-
-def softmax(X):
-    e = np.exp(X - X.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
-def softmax_jacobian(x):
-    s = softmax(x[None])[0]
-    return np.diag(s) - np.outer(s, s)
-
-
-def normalised(X):
-    return (X - X.mean(axis=1, keepdims=True)) / np.sqrt(X.var(axis=1, keepdims=True) + 1e-5)
-
-
-def normalised_jacobian(x):
-    n, y = x.size, normalised(x[None])[0]
-    return (np.eye(n) - 1 / n - np.outer(y, y) / n) / np.sqrt(x.var() + 1e-5)
-
-
-def inverse_jacobian(x):
-    inverse = np.linalg.inv(x.reshape(3, 3))
-    return -np.einsum("ia,bj->ijab", inverse, inverse).reshape(9, 9)
-
-
-COUPLED = {
-    "softmax": (softmax, softmax_jacobian),
-    "layer norm": (normalised, normalised_jacobian),
-    "log sum exp": (lambda X: special.logsumexp(X, axis=1)[:, None], lambda x: softmax(x[None])),
-    "norm": (lambda X: np.linalg.norm(X, axis=1)[:, None], lambda x: (x / np.linalg.norm(x))[None]),
-    "product": (lambda X: X.prod(axis=1)[:, None], lambda x: (x.prod() / x)[None]),
-    "sorted": (lambda X: np.sort(X, axis=1), lambda x: np.eye(x.size)[np.argsort(x)]),
-    "largest": (lambda X: X.max(axis=1)[:, None], lambda x: np.eye(x.size)[[np.argmax(x)]]),
-    "inverse": (lambda X: np.linalg.inv(X.reshape(-1, 3, 3)).reshape(-1, 9), inverse_jacobian),
-    "std": (lambda X: X.std(axis=1)[:, None], lambda x: ((x - x.mean()) / (x.size * x.std()))[None]),
-}
-
-
-@pytest.mark.parametrize("name", COUPLED)
-@pytest.mark.parametrize("scale", [1e-2, 1.0, 20.0])
-def test_coupled_functions(name, scale):
-    f, jacobian = COUPLED[name]
-    rng = np.random.default_rng([11, len(name)])
-    x = scale * rng.normal(size=9)
-    J = jacobian(x)
-    assert check_flat(f, x, J).verdict == "ok"
-    for factor in (1e-2, 1e-4, 1e-5):
-        assert check_flat(f, x, J * (1 + factor)).verdict == "mismatch", factor
-    for times in (-1, 0):
-        assert check_flat(f, x, one_entry(J, rng, times)).verdict == "mismatch", times
-    assert check_flat(f, x, one_entry(J, rng, 1.001)).verdict != "ok"
-    if len(J) == 9 and not np.allclose(J, J.T):
-        assert check_flat(f, x, J.T).verdict == "mismatch"
-
-
-@pytest.mark.parametrize("width", [10, 200])
-def test_relu_networks(width):
-    rng = np.random.default_rng(width)
-    W, V, b, x = rng.normal(size=(width, 6)), rng.normal(size=(3, width)), rng.normal(size=width), rng.normal(size=6)
-    f, J = lambda X: np.maximum(X @ W.T + b, 0) @ V.T, (V * (W @ x + b > 0)) @ W
-    assert check_flat(f, x, J).verdict == "ok"
-    assert check_flat(f, x, one_entry(J, rng, 1.0001)).verdict == "mismatch"
-
-
-seeds = st.integers(0, 10**6)
-
-
-def some_function(seed):
-    rng = np.random.default_rng(seed)
-    name = rng.choice(list(FAMILIES))
-    f, df, limit = FAMILIES[name]
-    x = points(min(limit, 100), rng, int(rng.integers(1, 7)))
-    f, J = coupled(f, df, x, rng.choice(["apart", "sum", "mixed"]), rng)
-    if rng.random() < 0.5:
-        J = one_entry(J, rng, rng.choice([-1, 0, 1.01]))
-    return f, x, J
-
-
-@settings(max_examples=25, deadline=None)
-@given(seeds, st.sampled_from([-200, -20, -1, 1, 20, 200]))
-def test_verdict_does_not_depend_on_the_unit_of_the_outputs(seed, k):
-    f, x, J = some_function(seed)
-    scaled = check_flat(lambda X: 2.0**k * f(X), x, 2.0**k * J)
-    plain = check_flat(f, x, J)
-    assert scaled.verdict == plain.verdict
-    np.testing.assert_array_equal(scaled.legs[0].numeric, 2.0**k * plain.legs[0].numeric)
-
-
-@settings(max_examples=25, deadline=None)
-@given(seeds)
-def test_verdict_does_not_depend_on_the_order_of_the_inputs(seed):
-    f, x, J = some_function(seed)
-    order = np.random.default_rng(seed).permutation(x.size)
-    permuted = check_flat(lambda X: f(X[:, np.argsort(order)]), x[order], J[:, order])
-    assert permuted.verdict == check_flat(f, x, J).verdict
-
-
-@settings(max_examples=25, deadline=None)
-@given(seeds)
-def test_verdict_does_not_depend_on_the_seed(seed):
-    f, x, J = some_function(seed)
-    assert check_flat(f, x, J, 1).verdict == check_flat(f, x, J, 2).verdict
-
-
-@settings(max_examples=25, deadline=None)
-@given(seeds, st.sampled_from([1.0, -1e3, 1e6]))
-def test_a_constant_more_turns_no_verdict_into_its_opposite(seed, constant):
-    f, x, J = some_function(seed)
-    moved, plain = check_flat(lambda X: f(X) + constant, x, J), check_flat(f, x, J)
-    assert {moved.verdict, plain.verdict} != {"ok", "mismatch"} or moved.count(Status.UNRESOLVED)
-
-
-@pytest.mark.parametrize("size", [1e-14, 1e-11, 1e-8, 1e-6])
 @pytest.mark.parametrize("seed", range(3))
-def test_noise(size, seed):
-    x = np.random.default_rng(seed).normal(size=3)
-    f = lambda X: np.sin(X) + np.stack([white_noise(X[:, [i]], size) for i in range(3)], axis=1)[..., 0]
-    assert check_flat(f, x, np.diag(np.cos(x)), seed).verdict == "ok"
-    assert check_flat(f, x, 1.03 * np.diag(np.cos(x)), seed).verdict == "mismatch"
+@pytest.mark.parametrize("name", FAMILIES)
+def test_right_and_wrong_from_1e_minus_8_to_1e8(name: str, seed: int) -> None:
+    f, derivative, _ = FAMILIES[name]
+    x = points(name, seed)
+    slopes = derivative(x)
+    J = np.diag(slopes)
+    right = check_flat(f, x, J, seed)
+    assert right.verdict == "ok", right
+    leg = right.legs[0]
+    assert np.all(np.abs(leg.numeric - J) <= leg.bar + 1e-11 * np.abs(J))
+    for factor in (1.01, 1.001, 1.0001, 1.000001):
+        assert check_flat(f, x, factor * J, seed).verdict == "mismatch", factor
+    for k in (int(np.argmax(np.abs(slopes))), int(np.argmin(np.abs(x)))):
+        plant(f, x, J, k, seed)
 
 
-@pytest.mark.parametrize("size", [1e-3, 1e-2, 0.3, 1e3])
-def test_noise_that_drowns_the_function(size):
-    x = np.array([0.3, -0.7])
-    f = lambda X: np.sin(X) + np.stack([white_noise(X[:, [i]], size) for i in range(2)], axis=1)[..., 0]
-    for J in (np.diag(np.cos(x)), 1.001 * np.diag(np.cos(x)), np.zeros((2, 2))):
-        assert check_flat(f, x, J).verdict != "ok" or J.any() and size < 1e-2
-    assert check_flat(f, x, np.diag(np.cos(x))).verdict != "mismatch"
+def plant(f: Any, x: np.ndarray, J: np.ndarray, k: int, seed: int) -> None:
+    for wrong in (-J[k, k], 0.0, 1.001 * J[k, k], 1.0001 * J[k, k]):
+        planted = J.copy()
+        planted[k, k] = wrong
+        if planted[k, k] == J[k, k]:  # relu left of 0
+            continue
+        report = check_flat(f, x, planted, seed)
+        assert report.verdict == "mismatch"
+        assert (report.worst[0].output, report.worst[0].input) == (f"output[{k}]", f"inputs[0][{k}]")
 
 
-def test_single_precision_inside():
-    f, x = lambda X: np.sin(X.astype(np.float32)).astype(float), np.array([0.3, -0.7, 1.2])
-    assert check_flat(f, x, np.diag(np.cos(x))).verdict == "ok"
-    assert check_flat(f, x, np.zeros((3, 3))).verdict == "mismatch"
-    assert check_flat(f, x, 1.03 * np.diag(np.cos(x))).verdict == "mismatch"
+def softmax(X: np.ndarray) -> np.ndarray:
+    return special.softmax(X, axis=1)
 
 
-@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
-def test_large_constants(offset):
-    f, x = lambda X: offset + np.sin(X), np.array([0.3, -0.7])
-    assert check_flat(f, x, np.diag(np.cos(x))).verdict == "ok"
-    assert check_flat(f, x, 1.01 * np.diag(np.cos(x))).verdict == "mismatch"
+@pytest.mark.parametrize("scale", [1e-2, 0.3, 3.0, 30.0])
+def test_a_coupled_function(scale: float) -> None:
+    x = scale * np.random.default_rng(5).normal(size=12)
+    s = softmax(x[None])[0]
+    J = np.diag(s) - np.outer(s, s)
+    assert check_flat(softmax, x, J).verdict == "ok"
+    row = int(np.argmax(s))
+    for column in np.flatnonzero(np.abs(J[row]) > 1e-9 * np.abs(J[row]).max()):
+        for factor in (-1.0, 0.0, 1.001):
+            planted = J.copy()
+            planted[row, column] *= factor
+            assert check_flat(softmax, x, planted).verdict == "mismatch", (column, factor)
 
 
-@pytest.mark.parametrize("offset", [1e12, 1e14])
-def test_nothing_resolved_is_not_ok(offset):
-    f, x = lambda X: offset + np.sin(X), np.array([0.3, -0.7])
-    for factor in (1, 1.001, 2):
-        assert check_flat(f, x, factor * np.diag(np.cos(x))).verdict != "ok"
+@pytest.mark.parametrize("noise", [1e-13, 1e-11, 1e-9, 1e-7])
+def test_noise_is_no_error(noise: float) -> None:
+    def f(X: np.ndarray) -> np.ndarray:
+        jitter = np.sin(7.1e8 * X.sum(axis=1)) * 43758.5453
+        return ((X**2).sum(axis=1) + noise * (2 * (jitter - np.floor(jitter)) - 1))[:, None]
+
+    x = np.array([0.3, -1.2, 0.8])
+    assert check_flat(f, x, [2 * x]).verdict == "ok"
+    assert check_flat(f, x, [2.02 * x]).verdict == "mismatch"
 
 
-@pytest.mark.parametrize("exponent", [-300, -150, -50, -12, -5, 5, 12, 50, 150, 250])
-@pytest.mark.parametrize("bug", [1, 1.01, -1, 0])
-def test_inputs_of_any_size(exponent, bug):
-    size = 10.0**exponent
-    x = size * np.array([1.3, -0.6])
-    expected = "ok" if bug == 1 else "mismatch"
-    J = np.diag(np.cos(x / size)) / size
-    J[0, 0] *= bug
-    said = check_flat(lambda X: np.sin(X / size), x, J).verdict
-    # The wave has some 1e12 periods in what counts as one step at 0: too many to accuse anyone.
-    assert said == expected or bug != 1 and exponent <= -12 and said == "inconclusive"
-    J = 3.0 * np.eye(2)
-    J[0, 0] *= bug
-    assert check_flat(lambda X: 3 * X, x, J).verdict == expected
+@pytest.mark.parametrize("distance", [1e-12, 1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_kink_beside_the_point(distance: float, side: float, seed: int) -> None:
+    x = np.array([side * distance, 0.7])
+    for f, slopes in ((np.abs, np.sign(x)), (lambda X: np.maximum(X, 0), (x > 0) * 1.0)):
+        assert check_flat(f, x, np.diag(slopes), seed).verdict != "mismatch"
+        assert check_flat(f, x, np.diag(slopes + 0.5), seed).verdict not in ("ok", "nondifferentiable")
 
 
-@pytest.mark.parametrize("exponent", [-200, -100, 100, 200])
-def test_outputs_of_any_size(exponent):
-    x, size = np.array([0.3, -0.7]), 10.0**exponent
-    assert check_flat(lambda X: size * np.sin(X), x, size * np.diag(np.cos(x))).verdict == "ok"
-    assert check_flat(lambda X: size * np.sin(X), x, 1.01 * size * np.diag(np.cos(x))).verdict == "mismatch"
-
-
-def test_outputs_that_doubles_can_hardly_hold():
-    x = np.array([0.3, -0.7])
-    for factor in (1.01, -1):
-        assert check_flat(lambda X: 1e-300 * np.sin(X), x, factor * 1e-300 * np.diag(np.cos(x))).verdict != "ok"
-
-
-@pytest.mark.parametrize("d", [1e-9, 1e-6, 1e-3])
 @pytest.mark.parametrize(
-    ("f", "df", "edge", "inside"),
+    ("f", "legal", "illegal"),
     [
-        (np.log, lambda d: 1 / d, 0, 1),
-        (np.sqrt, lambda d: 0.5 / np.sqrt(d), 0, 1),
-        (lambda x: x**1.5, lambda d: 1.5 * np.sqrt(d), 0, 1),
-        (lambda x: x**x, lambda d: d**d * (np.log(d) + 1), 0, 1),
-        (lambda x: x * np.log(x), lambda d: np.log(d) + 1, 0, 1),
-        (lambda x: np.sqrt(np.maximum(x, 0)), lambda d: 0.5 / np.sqrt(d), 0, 1),
-        (lambda x: np.arcsin(x - 1), lambda d: 1 / np.sqrt(d * (2 - d)), 0, 1),
-        (lambda x: np.log(np.log(1 + x)), lambda d: 1 / ((1 + d) * np.log1p(d)), 0, 1),
+        (lambda X: np.maximum(X, 0), (0.0, 0.5, 1.0), (2.0, -0.1, np.nan)),
+        (np.abs, (0.0, 1.0, -1.0), (1.5, np.nan)),
+        (lambda X: np.clip(X, 0, 1), (0.0, 1.0), (1.1, -0.5)),
+        (np.floor, (0.0,), (np.nan,)),
     ],
-    ids=["log", "sqrt", "x**1.5", "x**x", "x log x", "cut sqrt", "arcsin", "log log"],
 )
-def test_beside_the_edge_of_the_domain(f, df, edge, inside, d):
-    x = np.array([edge + inside * d])
-    J = np.array([[df(d)]])
-    right, wrong = check_flat(f, x, J), check_flat(f, x, 1.02 * J)
-    assert right.verdict == "ok" or d < 1e-8 and right.verdict == "inconclusive"
-    assert wrong.verdict == "mismatch" or d < 1e-8 and wrong.verdict == "inconclusive"
+def test_at_a_kink(f: object, legal: tuple[float, ...], illegal: tuple[float, ...]) -> None:
+    for a in legal:
+        assert check_flat(f, np.zeros(1), [[a]]).verdict == "nondifferentiable", a  # type: ignore[arg-type]
+    for a in illegal:
+        assert check_flat(f, np.zeros(1), [[a]]).verdict == "mismatch", a  # type: ignore[arg-type]
 
 
-def test_a_minimum_where_everything_is_0():
-    f = lambda X: (1e5 * (X[:, 1:] - X[:, :-1] ** 2) ** 2 + (1 - X[:, :-1]) ** 2).sum(axis=1, keepdims=True)
-    assert check_flat(f, np.ones(4), np.zeros((1, 4))).verdict == "ok"
-    assert check_flat(f, np.ones(4), np.array([[0, 1e-3, 0, 0]])).verdict == "mismatch"
+@pytest.mark.parametrize(("a", "verdict"), [((0.5, 0.5), "nondifferentiable"), ((1, 0), "nondifferentiable")])
+def test_legal_choices_at_a_tie(a: tuple[float, float], verdict: str) -> None:
+    assert check_flat(lambda X: X.max(axis=1, keepdims=True), np.ones(2), [a]).verdict == verdict
 
 
-def test_flat_as_can_be():
-    f = lambda X: np.where(X == 0, 0, np.exp(-1 / np.where(X == 0, 1, X) ** 2))
-    assert check_flat(f, np.zeros(1), np.zeros((1, 1))).verdict == "ok"
-    assert check_flat(f, np.zeros(1), np.full((1, 1), 1e-3)).verdict == "mismatch"
-    x = np.array([0.05, -0.2])
-    J = np.diag(np.exp(-1 / x**2) * 2 / x**3)
-    assert check_flat(f, x, J).verdict == "ok"
-    assert check_flat(f, x, 1.01 * J).verdict == "mismatch"
+@pytest.mark.parametrize("a", [(1, 1), (1.2, 0), (0, 0), (2, -1)])
+def test_no_gradients_at_a_tie(a: tuple[float, float]) -> None:
+    assert check_flat(lambda X: X.max(axis=1, keepdims=True), np.ones(2), [a]).verdict == "mismatch"
 
 
-def test_steps_do_not_alias_with_periods():
-    k = 2 * np.pi * 2.0**20
-    f = lambda X: np.sin(k * X)
-    assert check_flat(f, np.zeros(2), k * np.eye(2)).verdict == "ok"
-    assert check_flat(f, np.zeros(2), np.zeros((2, 2))).verdict == "mismatch"
+def test_legal_choices_of_sums_of_kinks() -> None:
+    """relu(x) - relu(y) at 0: the rules of a framework choose 0 for both, which no directional slope is."""
+    f = lambda X: (np.maximum(X[:, 0], 0) - np.maximum(X[:, 1], 0))[:, None]
+    for a in ((0.0, 0.0), (1.0, -1.0), (0.5, -0.5), (1.0, 0.0)):
+        assert check_flat(f, np.zeros(2), [a]).verdict == "nondifferentiable", a
 
 
-def test_saturated_entries_are_counted():
-    x = np.array([0.5, 25.0])
-    report = check_flat(np.tanh, x, np.diag(1 / np.cosh(x) ** 2))
-    assert (report.verdict, report.count(Status.UNRESOLVED)) == ("ok", 1)
+@pytest.mark.parametrize("x", [1e-9, 1e-12])
+def test_at_the_edge_of_a_domain(x: float) -> None:
+    at = np.array([x, 2.0])
+    assert check_flat(np.log, at, np.diag(1 / at)).verdict == "ok"
+    assert check_flat(np.log, at, np.diag(1.01 / at)).verdict == "mismatch"
+    assert check_flat(lambda X: X**1.5, np.array([0.0, 2.0]), np.diag([0.0, 1.5 * 2**0.5])).verdict != "mismatch"
+
+
+def test_many_wrong_directions_are_not_all_followed_up() -> None:
+    x = np.linspace(0.1, 1, 600)
+    report = check_flat(lambda X: np.sin(X).sum(axis=1, keepdims=True), x, [2 * np.cos(x)])
+    assert report.verdict == "mismatch"
+    assert report.evaluations < 40_000
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.integers(0, 10_000),
+    st.sampled_from([1e-6, 1e-3, 1.0, 1e3, 1e6]),
+)
+def test_bars_cover_the_truth_on_random_functions(n: int, m: int, seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    A, B, x = rng.normal(size=(m, n)), rng.normal(size=(m, n)), scale * rng.normal(size=n)
+    A, B = A / scale, B / scale
+    J = np.cos(A @ x)[:, None] * A + 2 * (B @ x)[:, None] * B
+    report = check_flat(lambda X: np.sin(X @ A.T) + (X @ B.T) ** 2, x, J, seed)
+    assert report.verdict == "ok", report
+    leg = report.legs[0]
+    assert np.all(np.abs(leg.numeric - J) <= leg.bar + 1e-11 * np.abs(J).max())
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.integers(-40, 40))
+def test_verdicts_do_not_depend_on_the_unit_of_f(seed: int, exponent: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, unit = rng.normal(size=4), 2.0**exponent
+    for factor, verdict in ((1.0, "ok"), (1.001, "mismatch")):
+        report = check_flat(lambda X: unit * np.sin(X), x, factor * unit * np.diag(np.cos(x)), seed)
+        assert report.verdict == verdict

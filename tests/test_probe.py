@@ -67,18 +67,18 @@ def entries(report: GradReport) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
-def test_one_wrong_entry_of_a_hundred_million(mode: str) -> None:
-    n, m, i, j = 10**6, 10**3, 123, 765_432
+def test_one_wrong_entry_of_very_many(mode: str) -> None:
+    n, m, i, j = 300_000, 1000, 123, 265_432
     f = Mixing(n, m, [(i, j, 1e-3)])
     tracemalloc.start()
-    report = run_check(f, modes=(mode,), max_memory=2**31)  # auto: there are too many entries
+    report = run_check(f, modes=(mode,))  # auto: there are too many entries
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert report.verdict == "mismatch"
     assert entries(report) == {(f"output[{i}]", f"inputs[1][{j - n // 2}]")}
     assert report.worst[0].numeric == pytest.approx(f.entry(i, j), rel=1e-6)
     assert report.evaluations < 500
-    assert peak < 2**31
+    assert peak < 2**30
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,21 @@ def test_slopes_near_the_rounding_of_the_value(slope, seed):
             assert check_flat(f, np.array([0.0]), [[wrong], [2.0]], seed).verdict == "mismatch"
     if slope >= 1e-9:
         assert check_flat(f, np.array([0.0]), [[1.01 * slope], [2.0]], seed).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("far", [-8.2, -7.3, -6.6, -6.0, -5.5])
+@pytest.mark.parametrize("seed", range(8))
+def test_outputs_that_are_multiples_of_the_rounding_of_others(far, seed):
+    """(1 + erf(x)) / 2 far to the left is made of a few roundings of 1; a line may meet one at each of its points."""
+    x = np.array([far, -1.0, 0.5])
+    slope = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+
+    def f(X):
+        return (1 + np.vectorize(math.erf)(X / math.sqrt(2))) / 2
+
+    assert check_flat(f, x, np.diag(slope), seed).verdict in (("ok",) if far > -7 else ("ok", "inconclusive"))
+    if far > -7:
+        assert check_flat(f, x, np.diag(slope * [1.01, 1, 1]), seed).verdict == "mismatch"
 
 
 @pytest.mark.parametrize("quantum", [1e-3, 1e-2, 0.5])

@@ -35,7 +35,9 @@ class JaxBackend:
     def array(self, value: Any) -> jax.Array:
         if isinstance(value, jax.Array):
             return value
-        with jax.enable_x64(True):
+        # Integers are those of the user's mode, as jnp.asarray makes them.
+        double = str(value.dtype).endswith(("float64", "complex128"))
+        with jax.enable_x64(double or jnp.result_type(float).itemsize == 8):
             # Dense memory alone goes without a copy, and NumPy exports no memory that is read-only.
             shared = not isinstance(value, np.ndarray) or (value.flags.c_contiguous and value.flags.writeable)
             return jnp.from_dlpack(value) if shared else jnp.asarray(value)

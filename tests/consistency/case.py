@@ -31,6 +31,11 @@ class Case:
     smooth: bool = True
 
     @property
+    def order(self) -> int:
+        """How often it can be differentiated to any effect."""
+        return 2 if self.smooth else 1
+
+    @property
     def functions(self) -> dict[str, Function]:
         return {"torch": self.torch, "jax": jax.jit(self.jax), "numpy": self.numpy}
 

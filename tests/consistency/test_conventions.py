@@ -124,7 +124,7 @@ def test_an_illegal_choice_at_a_kink_is_a_mistake() -> None:
         return abs(x)
 
     absolute.defjvp(lambda p, t: (abs(p[0]), jnp.where(p[0] >= 0, jnp.where(p[0] == 0, 3.0, 1.0), -1.0) * t[0]))
-    report = consistency({"torch": torch.abs, "jax": absolute}, np.array([0.0, 1.7]))
+    report = consistency({"torch": torch.abs, "jax": absolute}, np.array([0.0]))
     assert (report.verdict, report.odd) == ("mismatch", ("jax",)), str(report)
     assert report.worst[0].input == "inputs[0][0]"
 

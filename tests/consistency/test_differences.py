@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ LINES = re.findall(r"^\| (.+?) \| `(same\(.+\))` \| (.+) \|$", TEXT, re.MULTILIN
 
 
 @pytest.fixture(scope="module")
-def names() -> dict[str, Any]:
+def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (preamble,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-    found: dict[str, Any] = {}
-    exec(preamble, found)  # noqa: S102 - the document's own imports
-    return found
+    path = tmp_path_factory.mktemp("docs") / "preamble.py"
+    path.write_text(preamble)
+    return runpy.run_path(str(path))
 
 
 def test_every_row_has_its_line() -> None:

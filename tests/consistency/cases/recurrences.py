@@ -80,7 +80,7 @@ def _numpy_newton(x):
 
 def _logistic(x):
     for _ in range(3):
-        x = 3.2 * x * (1 - x)
+        x = 3.25 * x * (1 - x)
     return x
 
 
