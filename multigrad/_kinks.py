@@ -131,11 +131,19 @@ def find(q: Quotients, ratio: float, importance: Array, left: Estimate, right: E
     return Kinks(broken & ~singular, singular, low, high)
 
 
-def edge(q: Quotients, left: Estimate, right: Estimate) -> Estimate:
-    """Estimate the derivative from inside, where f is not finite on one side of x at any step."""
+def edge(q: Quotients, left: Estimate, right: Estimate, ratio: float) -> Estimate:
+    """Estimate the derivative from inside, where f is not finite on one side of x at any step.
+
+    A slope that still grows at the smallest steps has no bound.
+    """
     out_right = ~np.isfinite(q.forward).any(axis=0)
     out_left = ~np.isfinite(q.backward).any(axis=0)
-    bar = np.where(out_right ^ out_left, np.where(out_left, right.bar, left.bar), np.inf)
+    quotient = np.abs(np.where(out_left, q.forward, q.backward))
+    noise = np.where(out_left, q.forward_noise, q.backward_noise)
+    last = _last(np.isfinite(quotient))
+    smallest, before = _at(quotient - noise, last), _at(quotient + noise, last - 1)
+    bounded = (out_right ^ out_left) & ~(smallest > before * ratio**STEADY)
+    bar = np.where(bounded, np.where(out_left, right.bar, left.bar), np.inf)
     return Estimate(np.where(out_left, right.value, left.value), bar)
 
 

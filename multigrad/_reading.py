@@ -136,7 +136,7 @@ def _read(
     left, right = _kinks.sides(q, ratio)
     straddled = _kinks.straddled(q, ratio)
     best = estimate(q.central, q.central_noise, ratio, least=straddled)
-    inside = _kinks.edge(q, left, right)
+    inside = _kinks.edge(q, left, right, ratio)
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
     best = Estimate(np.where(at_edge, inside.value, best.value), np.where(at_edge, inside.bar, best.bar))
     status = _verdict.judge(analytical, best, context, rules).status
