@@ -109,8 +109,11 @@ def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp:
     following = gap[1:] - noise[2:]
     following = xp.where(following > 0, following, 0.0)  # a following step below the rounding of x is NaN
     spread = xp.concatenate([xp.full_like(a[:1], xp.inf), xp.maximum(gap[:-1], following), gap[-1:]])
+    # Where neighbours part more and more as steps get smaller, a limit is not in sight.
+    parting = gap[1:] - noise[2:] - noise[1:-1] > gap[:-1]
+    parting = xp.concatenate([xp.zeros_like(a[:2], dtype=xp.bool), parting])
     bars = spread + noise
-    bars = xp.where(xp.isfinite(bars) & xp.isfinite(a), bars, xp.inf)
+    bars = xp.where(xp.isfinite(bars) & xp.isfinite(a) & ~parting, bars, xp.inf)
     if len(tail) <= 2:
         return bars
     first = max(skip, 1)
