@@ -16,7 +16,6 @@ from multigrad._directions import Index, scale_of
 from multigrad._matching import Axes, Layout, Pair
 from multigrad._report import GradReport, Leg
 from multigrad._sparse_leg import SparseLeg
-from multigrad._verdict import Status
 from multigrad.backends import Array, Backend, FlatFunction, Options
 from multigrad.errors import InvalidUse, Unsupported
 
@@ -197,8 +196,3 @@ class _Lent:
 
     def jvp(self, V: Array, /) -> Array:
         raise Unsupported("a Jacobian on loan has one mode")
-
-
-def worst(leg: Leg) -> Status:
-    """The worst status of a leg's entries."""
-    return Status(int(leg.status.max(initial=0)))

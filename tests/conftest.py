@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from multigrad import backends
+
+settings.register_profile("ci", derandomize=True)  # the same examples every time: a failure there is of the change
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch and JAX are first imported
 
