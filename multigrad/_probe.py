@@ -151,6 +151,10 @@ class Prober:
 
     def run(self) -> ProbeLeg:
         """Probe, and follow up what differs."""
+        with np.errstate(all="ignore"):
+            return self._run()
+
+    def _run(self) -> ProbeLeg:
         directions = self._directions()
         analytical = self.side.products(directions)
         norm = np.max(np.abs(analytical), axis=0, initial=0.0, where=np.isfinite(analytical))
@@ -159,12 +163,11 @@ class Prober:
         if _wide(found.bar, norm, self._dust):
             entries = self.mixed.compare(directions, analytical, self.f.inputs, self.side.outputs)
             found, told = Estimate(entries.value, entries.bar), _told(entries)
-        with np.errstate(all="ignore"):
-            excess = np.abs(analytical - found.value) - 2 * found.bar - ROUNDING * norm - self._dust
-            excess[~np.isfinite(found.bar)] = 0.0
-            excess[~np.isfinite(analytical)] = np.inf
-            relative = np.where(excess > 0, excess / norm, 0.0)
-            sees = np.where(norm > 0, 4 * found.bar[:PROBES] / norm + 2 * ROUNDING, 0.0).min(axis=0)
+        excess = np.abs(analytical - found.value) - 2 * found.bar - ROUNDING * norm - self._dust
+        excess[~np.isfinite(found.bar)] = 0.0
+        excess[~np.isfinite(analytical)] = np.inf
+        relative = np.where(excess > 0, excess / norm, 0.0)
+        sees = np.where(norm > 0, 4 * found.bar[:PROBES] / norm + 2 * ROUNDING, 0.0).min(axis=0)
         named = tuple(self._follow_up(directions, relative))
         shape = len(self.here), self.f.x.size
         return ProbeLeg(self.side.mode, shape, named, told, relative.max(axis=0), sees, PROBES, self.rules.rtol)
