@@ -25,6 +25,8 @@ from multigrad.backends import Array, FlatFunction, Leaf
 
 # Directions over all inputs, and combinations of the outputs.
 PROBES, COMBINATIONS = 3, 32
+# Doubles in the gradients of the combinations: 256 MB.
+GRADIENTS = 2**25
 # Leaves that are also probed alone, each at its own scale.
 LEAVES = 32
 # What a product by AD, a sum of many terms, may lose of the largest product of its row by rounding.
@@ -72,7 +74,7 @@ class Backward:
         """Raises what ``vjp`` raises."""
         self.f = f
         m = f.repeats.shape[1]
-        count = min(m, COMBINATIONS)
+        count = max(1, min(m, COMBINATIONS, GRADIENTS // max(m, len(f.x))))
         # Each output is in one combination: the fewer share one, the smaller an error still shows.
         self._mixed = signed(rng, 0.5, 1.0, (count, m)) * (rng.permutation(m) % count == np.arange(count)[:, None])
         self._gradients = self._vjp(self._mixed)
