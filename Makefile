@@ -26,7 +26,9 @@ types: $(INSTALLED)
 bench: $(INSTALLED)
 	$(RUN) -m pip install -q -c constraints.txt --group bench
 	$(RUN) benchmarks/bench_import.py
+	$(RUN) benchmarks/bench_full.py
 	$(RUN) benchmarks/bench_check.py
+	$(RUN) benchmarks/bench_suite.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -24,6 +24,8 @@ from multigrad.backends import Array, Leaf
 BLOCK = 2**15
 # Doubles in the points of a ladder that are made at once: 128 MB.
 AT_ONCE = 2**24
+# Longer points and values than this have their noise measured line by line.
+LONG = 2**16
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
 # Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
@@ -358,13 +360,19 @@ class Numerical:
         """Measure the noise of f by itself; returns the values seen, for functions of them to have theirs measured."""
         lines = _noise.each_line(self.x, self._safe_scale(), self.rules.eps, self.rng)
         values = np.concatenate([self.f(line) for line in lines])
-        self.noise = _noise.measure(values, self.rules.eps)
+        size = max(1, AT_ONCE // (8 * len(values)))
+        parts = [
+            _noise.measure(values[:, start : start + size], self.rules.eps) for start in range(0, self.here.size, size)
+        ]
+        self.noise = Noise(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level")))
         return values
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
-        if 2 * len(exponents) * len(directions) * self.x.size > AT_ONCE:
+        if 2 * len(exponents) * len(directions) * max(self.x.size, self.here.size) > AT_ONCE:
             return self._climb_in_steps(directions, exponents)
+        if self.noise is None and max(self.x.size, self.here.size) > LONG:
+            self.measure_noise()
         X, up, down = _ladder.points(self.x, directions, exponents)
         lines = np.empty((0, self.x.size))
         if self.noise is None:

@@ -25,6 +25,8 @@ from multigrad.backends import Array, FlatFunction, Leaf
 
 # Directions over all inputs, and combinations of the outputs.
 PROBES, COMBINATIONS = 3, 32
+# Doubles in the gradients of the combinations: 256 MB.
+GRADIENTS = 2**25
 # Leaves that are also probed alone, each at its own scale.
 LEAVES = 32
 # What a product by AD, a sum of many terms, may lose of the largest product of its row by rounding.
@@ -72,7 +74,7 @@ class Backward:
         """Raises what ``vjp`` raises."""
         self.f = f
         m = f.repeats.shape[1]
-        count = min(m, COMBINATIONS)
+        count = max(1, min(m, COMBINATIONS, GRADIENTS // max(m, len(f.x))))
         # Each output is in one combination: the fewer share one, the smaller an error still shows.
         self._mixed = signed(rng, 0.5, 1.0, (count, m)) * (rng.permutation(m) % count == np.arange(count)[:, None])
         self._gradients = self._vjp(self._mixed)
@@ -151,6 +153,10 @@ class Prober:
 
     def run(self) -> ProbeLeg:
         """Probe, and follow up what differs."""
+        with np.errstate(all="ignore"):
+            return self._run()
+
+    def _run(self) -> ProbeLeg:
         directions = self._directions()
         analytical = self.side.products(directions)
         norm = np.max(np.abs(analytical), axis=0, initial=0.0, where=np.isfinite(analytical))
@@ -159,12 +165,11 @@ class Prober:
         if _wide(found.bar, norm, self._dust):
             entries = self.mixed.compare(directions, analytical, self.f.inputs, self.side.outputs)
             found, told = Estimate(entries.value, entries.bar), _told(entries)
-        with np.errstate(all="ignore"):
-            excess = np.abs(analytical - found.value) - 2 * found.bar - ROUNDING * norm - self._dust
-            excess[~np.isfinite(found.bar)] = 0.0
-            excess[~np.isfinite(analytical)] = np.inf
-            relative = np.where(excess > 0, excess / norm, 0.0)
-            sees = np.where(norm > 0, 4 * found.bar[:PROBES] / norm + 2 * ROUNDING, 0.0).min(axis=0)
+        excess = np.abs(analytical - found.value) - 2 * found.bar - ROUNDING * norm - self._dust
+        excess[~np.isfinite(found.bar)] = 0.0
+        excess[~np.isfinite(analytical)] = np.inf
+        relative = np.where(excess > 0, excess / norm, 0.0)
+        sees = np.where(norm > 0, 4 * found.bar[:PROBES] / norm + 2 * ROUNDING, 0.0).min(axis=0)
         named = tuple(self._follow_up(directions, relative))
         shape = len(self.here), self.f.x.size
         return ProbeLeg(self.side.mode, shape, named, told, relative.max(axis=0), sees, PROBES, self.rules.rtol)
