@@ -18,6 +18,7 @@ torch.set_num_threads(1)
 TRACED = [module.CASES[0] for module in MODULES]
 # Of the float32 code inside, so much is left in float64 that its second derivative is 2e-7 off.
 ROUNDED = {"log_ndtr"}
+LAST_OF_MODULE = tuple(f"[{module.CASES[-1].name}]" for module in MODULES)
 SHARP = {"float64": 1e-6, "float32": 3e-2}
 
 
@@ -28,6 +29,14 @@ def quick_compilation() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(autouse=True)
+def little_memory(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compiled code is kept until it is cleared, 25 MB for each function."""
+    yield
+    if request.node.name.endswith(LAST_OF_MODULE):
+        jax.clear_caches()
 
 
 def ids(case: Case) -> str:
