@@ -147,8 +147,7 @@ def reverse(
     if not (dense or compressed):
         raise Incompressible
     J: Array | Sparse = compressed or vjp(np.eye(f.repeats.shape[1]))
-    probes = cotangent_probes(f, rng)
-    findings, jitter = _repeatable(f, probes[0].vector, probes[0].product)
+    probes, findings, jitter = _probed(f, rng)
     if isinstance(J, Sparse):
         if all(probe.fits(J, f.eps) for probe in probes):
             return Reverse(J, [], findings, jitter)
@@ -198,15 +197,17 @@ def forward_jacobian(f: FlatFunction, rng: np.random.Generator, pattern: Pattern
     return np.ascontiguousarray(jvp(np.eye(len(f.x))).T)
 
 
-def cotangent_probes(f: FlatFunction, rng: np.random.Generator) -> list[Probe]:
-    """Products with the cotangents that users' code meets: of any size and both signs, all outputs at once; all ones."""
+def _probed(f: FlatFunction, rng: np.random.Generator) -> tuple[list[Probe], list[Finding], float]:
+    """Products with the cotangents that users' code meets: of any size and both signs, all outputs at once; all ones.
+
+    The first is asked for twice, at once: what comes of that is returned as well.
+    """
     m = f.repeats.shape[1]
-    u = signed(rng, 1.0, 2.0, (m,))
+    u, ones = signed(rng, 1.0, 2.0, (m,)), np.ones(m)
     u[1:2], u[:1] = SMALL, -LARGE
-    return [
-        Probe(vector, _one(f.vjp, vector), name)
-        for vector, name in ((u, "a random cotangent"), (np.ones(m), "a cotangent of ones"))
-    ]
+    first = Probe(u, _one(f.vjp, u), "a random cotangent")
+    findings, jitter = _repeatable(f, u, first.product)
+    return [first, Probe(ones, _one(f.vjp, ones), "a cotangent of ones")], findings, jitter
 
 
 def tangent_probe(f: FlatFunction, rng: np.random.Generator) -> Probe:

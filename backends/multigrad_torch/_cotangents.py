@@ -25,7 +25,8 @@ class Cotangent:
     def __init__(self, leaf: Leaf, like: Tensor, row: Array, expand: bool = True) -> None:
         self.leaf = leaf
         self._numbers = several(leaf, like, row)
-        if expand and leaf.size and bool((self._numbers == self._numbers.flatten()[0]).all()):
+        first = row[leaf.slice][: 1 + leaf.complex]
+        if expand and leaf.size and bool((row[leaf.slice].reshape(-1, len(first)) == first).all()):
             self.tensor = self._numbers.flatten()[0].clone().expand(leaf.shape)
         else:
             self.tensor = self._numbers.new_zeros((*leaf.shape, 2))[..., 0].copy_(self._numbers)

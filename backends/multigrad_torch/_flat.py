@@ -73,12 +73,12 @@ class TorchFunction:
         self._batch = Batch(program)
         self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in program.slots)
         self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
-        self.repeats = repeats(program, self.x)
+        self.repeats, self._graph = repeats(program, self.x)
         self.outputs: Sequence[Leaf] = program.outputs.leaves
         self.findings: Sequence[Finding] = program.findings
 
     def _differentiate(self) -> None:
-        self._reverse = Reverse(self._program, self.x)
+        self._reverse = Reverse(self._program, self.x, None if self._program.promoted else self._graph)
         self._forward = Forward(self._program, self.x, self.eps)
         self._tried_undefined = not any(leaf.attached for leaf in self.outputs)
 
@@ -89,7 +89,7 @@ class TorchFunction:
             [flat_numbers(part) for part in self._program.values(x)]
         )  # as the dtypes can hold it
         value = other(x[None])
-        other.repeats = np.concatenate([value, other(x[None])])
+        other.repeats, other._graph = np.concatenate([value, other(x[None])]), None
         other._differentiate()
         return other
 

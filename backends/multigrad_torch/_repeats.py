@@ -8,14 +8,19 @@ from torch import Tensor
 
 from multigrad._findings import Finding
 from multigrad.backends import Array
+from multigrad_torch._graph import Graph, trace
 from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._program import Program
 
 
-def repeats(program: Program, x: Array) -> Array:
-    """The values of two plain calls at x, random state not reset in between; shape (2, m).
+def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:
+    """The values of two calls at x, random state not reset in between; shape (2, m).
 
+    The second call has inputs that require a gradient; where it gives another value, a plain one takes its place.
     Sets ``program.outputs`` and notes what explains a difference: random numbers, or state that a call leaves behind.
+
+    Returns:
+        The values, and the graph of the second call, if it may be used again.
     """
     state = program.state
     with state:
@@ -26,20 +31,24 @@ def repeats(program: Program, x: Array) -> Array:
         drawn = state.get_random()
         state.restore()
         touched = state.written or state.rebound
-        second = program.plain(x)
-    with state, program.params.tracked():
-        tracked = program.tracked(x)[1]
-        program.outputs.attach(tracked)
+        with program.params.tracked():
+            graph, outputs = trace(program, x)
+            program.outputs.attach(outputs)
+            second = tracked = pack(outputs)
+        if not _equal(first, tracked):
+            state.restore()
+            state.set_random(drawn)
+            second = program.plain(x)
     random = not _equal(first, second)
-    if not (random or touched or _equal(first, pack(tracked))):
-        _note_other_value(program, first, pack(tracked))
+    if not (random or touched or _equal(first, tracked)):
+        _note_other_value(program, first, tracked)
     if random and _equal(first, _from(program, x, state.random)):
         program.note(_random(first, second))
     if touched:
         _note_memory(program, x, drawn)
     if program.rewritten:
         _note_written(program, x, drawn)
-    return np.stack([first, second])
+    return np.stack([first, second]), graph if _equal(first, tracked) and not (touched or state.written) else None
 
 
 def _note_other_value(program: Program, plain: Array, tracked: Array) -> None:
@@ -119,7 +128,7 @@ def _random(first: Array, second: Array) -> Finding:
 
 
 def _equal(one: Array, other: Array) -> bool:
-    return np.array_equal(one, other, equal_nan=True)
+    return one.tobytes() == other.tobytes() or np.array_equal(one, other, equal_nan=True)
 
 
 def _difference(one: Array, other: Array) -> float:

@@ -14,7 +14,7 @@ from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, Unsupported
 from multigrad_torch._cotangents import Cotangent, several
-from multigrad_torch._graph import Graph, engine
+from multigrad_torch._graph import Graph, engine, trace
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
 from multigrad_torch._undefined import has_users_code, undefined_gradients
@@ -31,12 +31,14 @@ _NO_REVERSE_MODE = ("no autograd formula was registered", "derivative for", "onc
 class Reverse:
     """Products u^T J at the point."""
 
-    def __init__(self, program: Program, x: Array) -> None:
+    def __init__(self, program: Program, x: Array, graph: Graph | None = None) -> None:
         self._program = program
         self._x = x
-        self._graph: Graph | None = None
+        self._graph = graph
         self._keeps = True
+        self._first: tuple[Array, Array] | None = None
         self._compared = False
+        self._vectorised = False
         self._drawn: list[Tensor] | None = None  # where a backward that draws random numbers has left the generators
 
     @property
@@ -57,9 +59,16 @@ class Reverse:
             gradient = self._run_on_any_graph(u)
         except RuntimeError as error:
             raise _explained(error) from error
-        if not self._compared:
+        if self._compared:
+            return gradient
+        if self._first is None:
+            self._first = u.copy(), gradient
+            if self._vectorised:
+                return gradient
+            gradient = self._run_on_any_graph(u)  # whatever comes next, the graph must have survived this
+        if np.array_equal(u, self._first[0]):
             self._compared = True
-            self._keeps = self._keeps and self._survives(u, gradient)
+            return self._repeated(u, gradient)
         return gradient
 
     def _run_on_any_graph(self, u: Array) -> Array:
@@ -73,16 +82,18 @@ class Reverse:
         self._keeps = False
         return self._run(u)
 
-    def _survives(self, u: Array, gradient: Array) -> bool:
-        """Whether a second backward on the same graph gives the same, or a second graph does no better."""
-        try:
-            again = self._run(u)
-        except RuntimeError:
-            again = np.full_like(gradient, np.nan)
-        if np.array_equal(again, gradient, equal_nan=True):
-            return True
+    def _repeated(self, u: Array, gradient: Array) -> Array:
+        """What the first product is, asked for again; ``gradient`` comes of another backward, on the same graph."""
+        assert self._first is not None
+        first = self._first[1]
+        if np.array_equal(first, gradient, equal_nan=True):
+            return gradient
         self._graph = None
-        return not np.array_equal(self._run(u), gradient, equal_nan=True)
+        fresh = self._run(u)
+        if not np.array_equal(first, fresh, equal_nan=True):
+            return gradient
+        self._keeps = False  # it is the graph that does not survive a backward
+        return fresh
 
     def _run(self, u: Array) -> Array:
         with self._program.state, self._point(), self._program.params.tracked():
@@ -139,6 +150,7 @@ class Reverse:
             except Exception:
                 self._graph = None
                 raise
+            self._vectorised = True
             return self._read([next(found) if some else None for some in reached], (len(U),))
 
     def _point(self) -> AbstractContextManager[None]:
@@ -151,18 +163,12 @@ class Reverse:
     def sample(self, u: Array) -> tuple[Array, Array]:
         """The value (m,) and the product with u (m,), shape (n,), by one call and one backward."""
         with self._program.state, self._point(), self._program.params.tracked():
-            graph, outputs = self._called()
+            graph, outputs = trace(self._program, self._x)
             gradients = self._backward(graph, self._hand(graph, u)) if graph.outputs else [None] * len(graph.inputs)
             return pack(outputs), self._read(gradients)
 
     def _forward(self) -> Graph:
-        return self._called()[0]
-
-    def _called(self) -> tuple[Graph, list[Tensor]]:
-        evaluation = self._program.evaluation()
-        leaves, outputs = self._program.tracked(self._x, evaluation)
-        pairs = zip(outputs, self._program.outputs.leaves, strict=True)
-        return Graph([output for output, leaf in pairs if leaf.attached], leaves, evaluation), outputs
+        return trace(self._program, self._x)[0]
 
     def _hand(self, graph: Graph, u: Array, expand: bool = True) -> list[Cotangent]:
         pairs = zip(self._attached, graph.outputs, strict=True)
