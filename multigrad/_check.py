@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from multigrad._batches import Batched
 from multigrad._belongings import Belongings
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
-from multigrad._directions import unit_vectors
+from multigrad._directions import Directions, unit_vectors
 from multigrad._dust import dust_of_product
 from multigrad._entries import Entries
 from multigrad._findings import Finding
@@ -71,7 +71,7 @@ FULL = 2**27
 # Bytes that a full comparison needs for each entry, and those it may have unless more are allowed.
 FULL_BYTES, MEMORY = 96, 2**31
 # Noise of values, relative to their size, that float64 arithmetic seldom makes.
-NOISY = 1e-13
+NOISY, CANCELLED = 1e-13, 1e-10
 # Coarser arithmetic than this has no structure to be seen in single values.
 DOUBLE = 1e-12
 # Jacobians up to this size are compared entry by entry where something is wrong with a group.
@@ -307,7 +307,6 @@ class _Check:
         self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter, self.progress)
-        self.directions = unit_vectors(self.f.x, self.rng)
         self.structure = self._find_structure()
         if self.structure is None and self._too_large():
             self._probe_modes()
@@ -342,8 +341,23 @@ class _Check:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether values carry more noise than float64 arithmetic makes."""
-        return bool(np.max(self.numerical.relative_noise, initial=0.0) > NOISY)
+        """Whether values carry more noise than float64 arithmetic makes.
+
+        A value that is small because larger terms cancel has more of it than others, but not that much more.
+        """
+        noise = self.numerical.noise
+        if noise is None:
+            return False
+        largest = [(noise.sigma[leaf.slice], noise.level[leaf.slice]) for leaf in self.f.outputs if leaf.size]
+        return any(
+            float(np.max(sigma)) > NOISY * float(np.max(level)) or bool((sigma > CANCELLED * level).any())
+            for sigma, level in largest
+        )
+
+    @cached_property
+    def directions(self) -> Directions:
+        """One for each input."""
+        return unit_vectors(self.f.x, self.rng)
 
     def _find_structure(self) -> Structure | None:
         if self.method == "probe" or self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from multigrad.backends import Array
 
 # The sums of fewer than 2**22 such labels are exact in float64, and so independent of their order.
 LABELS = 2**30
+# Odd, so that no product with it is 0 modulo 2**64.
+MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,17 @@ class Pattern:
         return replace(self, rows=self.rows[kept], columns=self.columns[kept])
 
 
+@lru_cache(4)
+def _labels(count: int) -> Array:
+    """Two random labels for each of ``count`` lines, shape (2, count)."""
+    return np.random.default_rng(0).integers(1, LABELS, (2, count)).astype(float)
+
+
 def _alike(major: Index, minor: Index, count: int) -> Index:
-    labels = np.random.default_rng(0).integers(1, LABELS, (2, int(minor.max(initial=0)) + 1)).astype(float)
-    sums = np.empty(count, complex)
-    sums.real, sums.imag = (np.bincount(major, label[minor], count) for label in labels)
-    _, where, number = np.unique(sums, return_index=True, return_inverse=True)
+    labels = _labels(int(minor.max(initial=0)) + 1)
+    # Two sums in one key, of which integers are sorted fastest.
+    one, other = (np.bincount(major, label[minor], count).astype(np.uint64) for label in labels)
+    _, where, number = np.unique(one * MIXER + other, return_index=True, return_inverse=True)
     # By first appearance: neighbours are coloured in turn, which wastes fewest colours on bands.
     return np.asarray(np.argsort(np.argsort(where))[number])
 
