@@ -27,6 +27,9 @@ COARSE = 2.0**-12
 # Noise of float64 values, relative to their size, that is not float64's own: float32 is at work inside.
 FOREIGN_NOISE = 1e-10
 NEIGHBOURS = 3
+# Outputs this small beside the largest are what the rounding of float64 leaves of 0.
+DUST = 2.0**-46
+ALL_NOISE = 0.01
 # Of the points at which that is looked for: float32 changes from one to the next, and a smooth function is a line.
 SPACING = 2.0**-20
 # An outlier among so few samples is 2.3 standard deviations away from their mean: one flipped branch is no fault.
@@ -130,7 +133,10 @@ def _relative_noise(line: Array) -> float:
         unit = math.factorial(order) ** 2 / math.factorial(2 * order)
         sigma = np.minimum(sigma, np.sqrt(unit * np.mean(np.diff(line, order, axis=0) ** 2, axis=0)))
     level = np.max(np.abs(line), axis=0, initial=0.0)
-    relative = np.where(np.isfinite(sigma) & (level > 0), sigma / np.where(level > 0, level, 1.0), 0.0)
+    # What float64 leaves of a 0 is all noise, and would be larger by far if float32 had left it.
+    dust = (level <= DUST * np.max(level, initial=0.0, where=np.isfinite(level))) & (sigma > ALL_NOISE * level)
+    counts = np.isfinite(sigma) & ~dust & (level > 0)
+    relative = np.where(counts, sigma / np.where(counts, level, 1.0), 0.0)
     return float(np.max(relative, initial=0.0))
 
 

@@ -19,22 +19,16 @@ FRAMEWORKS = {"jax", "jaxlib", "torch"}
 HEAVY = FRAMEWORKS | {"rich", "scipy"}
 
 FLOORS = (  # from the top: an import only ever points down, or to a neighbour on the same floor
-    {"__init__"},
-    {"_gradcheck", "_consistency"},  # doors
-    {
-        "_call",
-        "_comparison",
-        "_discrepancies",
-        "_handover",
-        "_layouts",
-        "_naming",
-        "_sides",
-        "_agreement",
-        "_evidence",
-        "_outcome",
-        "_second_sides",
-    },  # two or more
-    {"_consistency_report", "_consistency_text", "_conventions", "_slips", "_blame", "_matching"},
+    {""},  # the public names
+    {"_gradcheck", "consistency", "consistency.check"},  # doors
+    {"consistency.comparison"},  # two or more: the sequence
+    {"consistency.outcome", "consistency.second_sides", "consistency.discrepancies"},
+    {"consistency.evidence"},
+    {"consistency.call", "consistency.naming"},
+    {"consistency.agreement", "consistency.layouts"},
+    {"consistency.sides", "consistency.handover"},
+    {"consistency.report", "consistency.text", "consistency.slips", "consistency.blame"},
+    {"consistency.conventions", "consistency.matching"},
     {"_check"},  # the sequence
     {
         "_acceptance",
@@ -85,6 +79,11 @@ def modules(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
 
 
+def name_of(path: Path) -> str:
+    """A module's name below ``multigrad``; a package's is its folder's, and the core's own is empty."""
+    return ".".join(part for part in path.relative_to(CORE).with_suffix("").parts if part != "__init__")
+
+
 def imports(path: Path) -> Iterator[str]:
     """The modules that a file imports when it runs: not those for type checkers alone."""
     tree = ast.parse(path.read_text())
@@ -108,28 +107,28 @@ def imported_after(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(run.stdout)}
 
 
-@pytest.mark.parametrize("path", modules(CORE), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", modules(CORE), ids=name_of)
 def test_the_core_names_no_framework_and_no_adapter(path: Path) -> None:
     roots = {name.partition(".")[0] for name in imports(path)}
     assert not roots & FRAMEWORKS
     # The hook by which users add NumPy rules is the adapter's, and is loaded when it is asked for.
-    asked_for = {"multigrad_numpy"} if path.stem == "__init__" else set()
+    asked_for = {"multigrad_numpy"} if not name_of(path) else set()
     assert not {root for root in roots if root.startswith("multigrad_")} - asked_for
 
 
 def floor(module: str) -> int:
     numbers = [i for i, names in enumerate(FLOORS) if module in names]
-    assert len(numbers) == 1, f"multigrad/{module}.py stands on {len(numbers)} floors; put it on one of FLOORS"
+    assert len(numbers) == 1, f"multigrad.{module} stands on {len(numbers)} floors; put it on one of FLOORS"
     return numbers[0]
 
 
-@pytest.mark.parametrize("path", modules(CORE), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", modules(CORE), ids=name_of)
 def test_imports_point_down(path: Path) -> None:
-    here = floor(path.stem)
+    here = floor(name_of(path))
     for name in imports(path):
         package, _, module = name.partition(".")
         if package == "multigrad" and module:
-            assert floor(module.partition(".")[0]) >= here, f"{path.stem} imports {module}, which stands above it"
+            assert floor(module) >= here, f"{path.stem} imports {module}, which stands above it"
 
 
 @pytest.mark.parametrize("path", modules(ADAPTERS), ids=lambda p: f"{p.parent.name}/{p.stem}")
@@ -139,6 +138,12 @@ def test_an_adapter_names_no_other_framework(path: Path) -> None:
     roots = {name.partition(".")[0] for name in imports(path)}
     assert not roots & FRAMEWORKS - engines
     assert not {root for root in roots if root.startswith("multigrad_")} - {f"multigrad_{own}"}
+
+
+def test_comparing_backends_is_loaded_when_it_is_asked_for() -> None:
+    code = "import sys, multigrad; before = 'multigrad.consistency' in sys.modules; multigrad.check_consistency"
+    code += "; assert not before and 'multigrad.consistency' in sys.modules and 'ConsistencyReport' in dir(multigrad)"
+    assert "multigrad" in imported_after(code)
 
 
 def test_importing_multigrad_imports_no_framework() -> None:

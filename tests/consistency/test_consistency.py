@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from multigrad import check_consistency
-from multigrad._handover import hand_over
 from multigrad.backends import Options, get_backend
+from multigrad.consistency.handover import hand_over
 from multigrad.errors import InvalidUse
 from tests.consistency.case import draw
 

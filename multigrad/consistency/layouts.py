@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 
-from multigrad._matching import Axes, Pair, orders
 from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.consistency.matching import Axes, Pair, orders
 
 Orders = Mapping[str, Axes]
 

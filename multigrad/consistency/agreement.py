@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from multigrad._kinks import Mask
-from multigrad._matching import Pair
-from multigrad._sides import Side
 from multigrad._verdict import Codes, Rules, Status
 from multigrad.backends import Array
+from multigrad.consistency.matching import Pair
+from multigrad.consistency.sides import Side
 
 # Two right algorithms differ by the rounding of each; the values' own jitter is the measure of it.
 JITTERS = 16

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from multigrad._findings import Finding
-from multigrad._handover import hand_over, is_array
-from multigrad._layouts import Orders, named, search
-from multigrad._matching import Layout, Pair, match_inputs, match_outputs
-from multigrad._sides import ROUNDOFF, Side, flatten
 from multigrad._tree import walk
 from multigrad.backends import Array, Backend, FlatFunction, Leaf, Options, accept_options
+from multigrad.consistency.handover import hand_over, is_array
+from multigrad.consistency.layouts import Orders, named, search
+from multigrad.consistency.matching import Layout, Pair, match_inputs, match_outputs
+from multigrad.consistency.sides import ROUNDOFF, Side, flatten
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from multigrad._call import Call
 from multigrad._check import MODES, as_arguments
-from multigrad._comparison import compare
-from multigrad._consistency_report import Consistency, ConsistencyReport
-from multigrad._conventions import DEFINITIONS, LEGAL, Convention
-from multigrad._handover import WIDER, dtype_of, is_array
-from multigrad._matching import Declared, Layout
 from multigrad.backends import Backend, available_backends, get_backend
+from multigrad.consistency.call import Call
+from multigrad.consistency.comparison import compare
+from multigrad.consistency.conventions import DEFINITIONS, LEGAL, Convention
+from multigrad.consistency.handover import WIDER, dtype_of, is_array
+from multigrad.consistency.matching import Declared, Layout
+from multigrad.consistency.report import Consistency, ConsistencyReport
 from multigrad.errors import BackendUnavailable, ConventionWarning, InconsistentFunctions, InvalidUse
 
 

@@ -7,14 +7,13 @@ from itertools import combinations
 
 import numpy as np
 
-from multigrad import _sides
-from multigrad._agreement import Claim, claims, compare_jacobians, compare_values, legal_choices
-from multigrad._blame import Groups, groups, right_group
-from multigrad._call import Call
-from multigrad._conventions import Convention
-from multigrad._naming import name_kinks
-from multigrad._sides import Side
 from multigrad._verdict import Codes, Status
+from multigrad.consistency.agreement import Claim, claims, compare_jacobians, compare_values, legal_choices
+from multigrad.consistency.blame import Groups, groups, right_group
+from multigrad.consistency.call import Call
+from multigrad.consistency.conventions import Convention
+from multigrad.consistency.naming import name_kinks
+from multigrad.consistency.sides import Side, check, check_with
 
 RTOL = 1e-7
 
@@ -75,13 +74,13 @@ class Evidence:
         call = self.call
         for side in self.sides.values():
             modes = call.modes[:1] if side.name in call.jac else call.modes
-            _sides.check(side, modes, call.rtol, call.seed)
+            check(side, modes, call.rtol, call.seed)
         self.refuted = [name for name, side in self.sides.items() if _refuted(side)]
         for side in [s for s in self.sides.values() if not s.legs]:
             alike = [s for s in self.others(side) if s.differentiated and self.alike(s.name, side.name)]
             lender = next((s for s in alike if s.name not in self.refuted), None)
             if lender is not None:
-                _sides.check_with(side, claims(lender)[0].jacobian, call.rtol, call.seed)
+                check_with(side, claims(lender)[0].jacobian, call.rtol, call.seed)
         self.claims = {name: claims(side) for name, side in self.sides.items()}
 
     def compare_derivatives(self) -> list[Convention]:

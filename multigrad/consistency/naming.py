@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from multigrad._agreement import Claim, spans
 from multigrad._batches import Batched
-from multigrad._conventions import Convention, Difference, in_reference_shape, phases, recognise
 from multigrad._findings import Finding
 from multigrad._kinks import Mask
-from multigrad._sides import DOUBLE, Side, roundoff
-from multigrad._slips import diagnose
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
+from multigrad.consistency.agreement import Claim, spans
+from multigrad.consistency.conventions import Convention, Difference, in_reference_shape, phases, recognise
+from multigrad.consistency.sides import DOUBLE, Side, roundoff
+from multigrad.consistency.slips import diagnose
 
 NEARBY = 6
 # Sums in low precision that differ by so many units in the last place were not added up in the same way.

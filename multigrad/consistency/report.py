@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from multigrad._conventions import Convention
 from multigrad._findings import Finding
-from multigrad._matching import Axes
 from multigrad._report import GradReport
+from multigrad.consistency.conventions import Convention
+from multigrad.consistency.matching import Axes
 
 
 class Consistency(enum.StrEnum):
@@ -116,7 +116,7 @@ class ConsistencyReport:
         return max((cell.sharpness for cell in cells if cell.answer is Consistency.OK), default=0.0)
 
     def __str__(self) -> str:
-        from multigrad._consistency_text import as_text
+        from multigrad.consistency.text import as_text
 
         return as_text(self)
 

@@ -6,19 +6,19 @@ from collections.abc import Collection
 
 import numpy as np
 
-from multigrad import _blame
-from multigrad._agreement import compare_values, spans
-from multigrad._call import Call, match
-from multigrad._consistency_report import ConsistencyReport, Discrepancy
-from multigrad._conventions import LEGAL, Convention
-from multigrad._discrepancies import by_derivative, by_value
-from multigrad._evidence import Evidence
 from multigrad._findings import Finding
-from multigrad._naming import accumulation, name_values, set_phases
-from multigrad._outcome import Outcome, Weighed, report
-from multigrad._second_sides import second_order
-from multigrad._sides import Side
 from multigrad._verdict import Codes, Status
+from multigrad.consistency.agreement import compare_values, spans
+from multigrad.consistency.blame import blame
+from multigrad.consistency.call import Call, match
+from multigrad.consistency.conventions import LEGAL, Convention
+from multigrad.consistency.discrepancies import by_derivative, by_value
+from multigrad.consistency.evidence import Evidence
+from multigrad.consistency.naming import accumulation, name_values, set_phases
+from multigrad.consistency.outcome import Outcome, Weighed, report
+from multigrad.consistency.report import ConsistencyReport, Discrepancy
+from multigrad.consistency.second_sides import second_order
+from multigrad.consistency.sides import Side
 from multigrad.errors import InvalidUse
 
 
@@ -130,7 +130,7 @@ class _Comparison:
         """Who is to blame by the evidence of one order."""
         groups = [[name for name in group if name not in excused] for group in evidence.groups]
         groups = [group for group in groups if group]
-        blamed = _blame.blame(groups, evidence.voices, evidence.refuted, evidence.foreign(), self.call.reference)
+        blamed = blame(groups, evidence.voices, evidence.refuted, evidence.foreign(), self.call.reference)
         for name in evidence.refuted:
             for claim in evidence.claims[name]:
                 self.worst += by_derivative(evidence.sides, evidence.sides[name], claim, claim.status)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from multigrad._agreement import Claim, claims, magnitude
-from multigrad._consistency_report import NOTHING, Cell, Consistency, Discrepancy
-from multigrad._matching import Pair
 from multigrad._report import Leg
-from multigrad._sides import Side
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
+from multigrad.consistency.agreement import Claim, claims, magnitude
+from multigrad.consistency.matching import Pair
+from multigrad.consistency.report import NOTHING, Cell, Consistency, Discrepancy
+from multigrad.consistency.sides import Side
 
 SHOWN = 8
 MODES = ("reverse", "forward")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from multigrad._conventions import Difference, Numbers
+from multigrad.consistency.conventions import Difference, Numbers
 
 Test = Callable[[Difference], str | None]
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._directions import signed
-from multigrad._evidence import Evidence
 from multigrad._findings import Finding
-from multigrad._matching import Pair
-from multigrad._sides import Side, vector
 from multigrad.backends import Array, Leaf
+from multigrad.consistency.evidence import Evidence
+from multigrad.consistency.matching import Pair
+from multigrad.consistency.sides import Side, vector
 from multigrad.errors import Defect, Unsupported
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from multigrad._findings import Finding
-from multigrad._matching import Pair
 from multigrad.backends import Array
+from multigrad.consistency.matching import Pair
 
 Numbers = npt.NDArray[Any]
 

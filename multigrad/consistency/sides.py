@@ -13,10 +13,10 @@ from multigrad import _noise
 from multigrad._batches import Batched
 from multigrad._check import run_check
 from multigrad._directions import Index, scale_of
-from multigrad._matching import Axes, Layout, Pair
 from multigrad._report import GradReport, Leg
 from multigrad._sparse_leg import SparseLeg
 from multigrad.backends import Array, Backend, FlatFunction, Options
+from multigrad.consistency.matching import Axes, Layout, Pair
 from multigrad.errors import InvalidUse, Unsupported
 
 DOUBLE = 2.0**-52

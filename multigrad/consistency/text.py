@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from multigrad._consistency_report import Consistency
+from multigrad.consistency.report import Consistency
 
 if TYPE_CHECKING:
-    from multigrad._consistency_report import ConsistencyReport, Discrepancy
+    from multigrad.consistency.report import ConsistencyReport, Discrepancy
 
 
 def as_text(report: ConsistencyReport) -> str:
