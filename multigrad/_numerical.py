@@ -332,8 +332,8 @@ class Numerical:
         for start in range(0, len(chosen), size):
             some = chosen[start : start + size]
             at = _fit.exponents(self.rng)
-            X, up, down = _ladder.points(self.x, directions.take(some), at)
-            fitted = _fit.fit(self.f(X), up, down, at, self.rules.eps, found.smooth[some])
+            values, up, down = self._along(directions.take(some), at)
+            fitted = _fit.fit(values, up, down, at, self.rules.eps, found.smooth[some])
             own = self._own(context, some)
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
             # The fit has larger steps than what it is to sharpen, which it must not contradict.
@@ -369,23 +369,28 @@ class Numerical:
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder; the noise is measured in the same batch the first time."""
-        if 2 * len(exponents) * len(directions) * max(self.x.size, self.here.size) > AT_ONCE:
-            return self._climb_in_steps(directions, exponents)
-        if self.noise is None and max(self.x.size, self.here.size) > LONG:
+        if self.noise is None and (max(self.x.size, self.here.size) > LONG or self._are_many(directions, exponents)):
             self.measure_noise()
+        if self.noise is not None:
+            return _ladder.samples(*self._along(directions, exponents), exponents)
         X, up, down = _ladder.points(self.x, directions, exponents)
-        lines = np.empty((0, self.x.size))
-        if self.noise is None:
-            lines = _noise.lines(self.x, self._safe_scale(), self.rules.eps, self.rng)
-        values = self.f(np.concatenate([lines, X]) if len(lines) else X)
-        if self.noise is None:
-            self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
+        lines = _noise.lines(self.x, self._safe_scale(), self.rules.eps, self.rng)
+        values = self.f(np.concatenate([lines, X]))
+        self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
         return _ladder.samples(values[len(lines) :], up, down, exponents)
 
-    def _climb_in_steps(self, directions: Directions, exponents: Array) -> _ladder.Samples:
-        """Evaluate f on a ladder rung by rung and direction by direction, where all of its points are too many."""
-        if self.noise is None:
-            self.measure_noise()
+    def _along(self, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
+        """f at ``_ladder.points``, shape (2 * K * C, m), and the steps taken."""
+        if self._are_many(directions, exponents):
+            return self._one_by_one(directions, exponents)
+        X, up, down = _ladder.points(self.x, directions, exponents)
+        return self.f(X), up, down
+
+    def _are_many(self, directions: Directions, exponents: Array) -> bool:
+        return 2 * len(exponents) * len(directions) * max(self.x.size, self.here.size) > AT_ONCE
+
+    def _one_by_one(self, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
+        """The same rung by rung and direction by direction, where all points at once are too many."""
         shape = (2, len(exponents), len(directions), self.here.size)
         values = np.empty(shape)
         ups, downs = [], []
@@ -400,7 +405,7 @@ class Numerical:
             np.stack([np.broadcast_to(step, width) for step in steps]).reshape(*shape[1:3], width)
             for steps in (ups, downs)
         )
-        return _ladder.samples(values.reshape(-1, shape[-1]), up, down, exponents)
+        return values.reshape(-1, shape[-1]), up, down
 
     def _quotients(self, sampled: _ladder.Samples) -> Quotients:
         assert self.noise is not None

@@ -220,7 +220,7 @@ class Prober:
             unit = Directions(self.f.x.size, np.array([0, 1]), np.array([j]), weight)
             first = self.single.slopes(unit)
             rows, entries = self.side.column(int(j), first.value[0] / weight, first.bar[0] / weight, outputs, self.rng)
-            claimed = first.value.copy()
+            claimed = np.full_like(first.value, np.nan)  # of no interest
             claimed[0, rows] = entries * weight
             found = self.single.compare(unit, claimed, self.f.inputs, self.f.outputs)
             for i, entry in zip(rows, entries, strict=True):
