@@ -92,14 +92,14 @@ def attention(q: Any, k: Any, v: Any) -> Any:
 
 def jax_workloads() -> list[Workload]:
     rng = np.random.default_rng(0)
-    w1, w2 = rng.normal(size=(64, 400)) / 20, rng.normal(size=(10, 64)) / 8
+    w1, w2 = rng.normal(size=(64, 1000)) / 30, rng.normal(size=(10, 64)) / 8
     q, k, v = (jnp.asarray(rng.normal(size=(8, 4))) for _ in range(3))
     return [
         Workload("tanh", "jax", jnp.tanh, (jnp.asarray(rng.normal(size=16)),), "16 -> 16"),
         Workload("softmax 8x32", "jax", jax.nn.softmax, (jnp.asarray(rng.normal(size=(8, 32))),), "256 -> 256"),
         Workload("attention", "jax", attention, (q, k, v), "96 -> 32"),
         Workload(
-            "wide network", "jax", lambda x: w2 @ jnp.tanh(w1 @ x), (jnp.asarray(rng.normal(size=400)),), "400 -> 10"
+            "wide network", "jax", lambda x: w2 @ jnp.tanh(w1 @ x), (jnp.asarray(rng.normal(size=1000)),), "1000 -> 10"
         ),
     ]
 
@@ -128,7 +128,21 @@ def softmax_jacobian(x: Any) -> Any:
 def numpy_workloads() -> list[Workload]:
     """Functions of the first axis, so that scipy may pass whole batches along the others."""
     rng = np.random.default_rng(0)
+    w1, w2 = rng.normal(size=(64, 1000)) / 30, rng.normal(size=(10, 64)) / 8
+
+    def layers(x: Any) -> Any:
+        return np.tanh(w2 @ np.tanh(w1 @ x))
+
+    def layers_jacobian(x: Any) -> Any:
+        h = np.tanh(w1 @ x)
+        return (1 - np.tanh(w2 @ h) ** 2)[:, None] * ((w2 * (1 - h**2)) @ w1)
+
+    def each(x: Any) -> Any:
+        """The same along the first axis, whatever the others are."""
+        return layers(x.reshape(len(x), -1)).reshape(10, *x.shape[1:])
+
     return [
+        Workload("wide network", "numpy", each, (rng.normal(size=1000),), "1000 -> 10", layers_jacobian),
         Workload("rosenbrock", "numpy", rosenbrock, (rng.normal(size=20),), "20 -> 1", rosenbrock_gradient),
         Workload("softmax", "numpy", softmax, (rng.normal(size=32),), "32 -> 32", softmax_jacobian),
     ]
