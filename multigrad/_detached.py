@@ -31,6 +31,7 @@ class _Attached:
         ]
         self.fixed = f.fixed
         self.eps = f.eps
+        self.written: float = getattr(f, "written", 0.0)
         self.convention = getattr(f, "convention", "")
         self.repeats = f.repeats[:, self._rows]
         self._note = self._dependent()

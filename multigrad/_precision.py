@@ -35,6 +35,8 @@ SPACING = 2.0**-20
 # An outlier among so few samples is 2.3 standard deviations away from their mean: one flipped branch is no fault.
 SPREADS = 10.0
 VALUE_ULPS = 20.0
+# How many intervals of how many units of roundoff are looked at for jumps, and in how many values must jump.
+INTERVALS, INTERVAL_ULPS, JUMPS = 16, 2.0, 12
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,28 @@ def foreign_noise(f: Callable[[Array], Array], x: Array, seed: int) -> float:
     return noise if noise > FOREIGN_NOISE else 0.0
 
 
+def has_steps(f: Callable[[Array], Array], x: Array, eps: float, seed: int) -> bool:
+    """Whether values of ``f``, (b, n) -> (b, m), stand still and jump as those of roundoff ``eps`` inside it would.
+
+    Where that is coarse, it is no noise at the distance of points at which a derivative is taken: such values are
+    constant there. A continuous function changes over an interval as its slopes at the ends say, one with a jump
+    at some place has it in few of the intervals.
+    """
+    if eps <= SPACING:
+        return False
+    rng = np.random.default_rng(seed)
+    scale = np.where(np.isfinite(x), scale_of(x), 0.0)
+    scale = scale * rng.choice([-1.0, 1.0], x.shape) * rng.uniform(0.5, 1.0, x.shape)
+    width = INTERVAL_ULPS * eps
+    ends = width * np.arange(INTERVALS + 1.0)
+    with np.errstate(all="ignore"):
+        here, beside = np.split(f(np.concatenate([x + t[:, None] * scale for t in (ends, ends + SPACING)])), 2)
+        slopes = (beside - here) / SPACING
+        unexplained = np.abs(np.diff(here, axis=0) - width * (slopes[1:] + slopes[:-1]) / 2)
+        allowed = width * np.abs(np.diff(slopes, axis=0)) + FOREIGN_NOISE * np.max(np.abs(here), axis=0)
+        return bool((np.count_nonzero(unexplained > allowed, axis=0) >= JUMPS).any())
+
+
 def _relative_noise(line: Array) -> float:
     """Noise on one line of equally spaced points, (POINTS, m), relative to the largest entry of the output."""
     sigma = np.full(line.shape[1], np.inf)
@@ -162,6 +186,16 @@ def in_double(names: Sequence[str], how: str, noise: float, remedy: str) -> Find
         "promotion" if residual_eps(noise) <= COARSE else "precision",
         f"{evidence}, but a part of it is not: values carry noise of {noise:.1g}; "
         f"errors of the gradient below {visible(residual_eps(noise)):.1g} of its size cannot be seen",
+        remedy=remedy,
+    )
+
+
+def partly_coarse(names: Sequence[str], how: str, eps: float, remedy: str) -> Finding:
+    """What is to be said of what is evaluated in float64 but for a part, as ``has_steps`` has found."""
+    return Finding(
+        "precision",
+        f"written for {', '.join(names)}, evaluated in float64{how}, but a part of it is not: values change by steps; "
+        f"errors of the gradient below {visible(eps):.1g} of its size cannot be seen",
         remedy=remedy,
     )
 

@@ -64,10 +64,14 @@ class Rules:
     resolution: float
 
     @classmethod
-    def for_eps(cls, eps: float, rtol: float | None, atol: float) -> Rules:
-        """Return the rules for arithmetic of unit roundoff ``eps``: 1e-7 and 1e-3 in float64."""
+    def for_eps(cls, eps: float, rtol: float | None, atol: float, written: float = 0.0) -> Rules:
+        """Return the rules for arithmetic of unit roundoff ``eps``: 1e-7 and 1e-3 in float64.
+
+        Code that is ``written`` for a coarser one has constants that are rounded, and iterations that end, at that:
+        an error of few units of roundoff is none, and 1e-6 at most is taken for one.
+        """
         if eps < 1e-12:
-            return cls(1e-7 if rtol is None else rtol, atol, eps, 1e-3)
+            return cls(max(1e-7, min(8 * written, 1e-6)) if rtol is None else rtol, atol, eps, 1e-3)
         return cls(max(1e-4, 8 * eps) if rtol is None else rtol, atol, eps, min(0.5, max(2e-2, 64 * eps)))
 
 

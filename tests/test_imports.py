@@ -38,6 +38,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_detached",
         "_entries",
         "_diagnose",
+        "_doubt",
         "_nearby",
         "_numerical",
         "_purity",

@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad._findings import Finding
+from multigrad._precision import DOUBLE
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
 from multigrad_jax._autodiff import Autodiff
 from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._gradient import gradient
-from multigrad_jax._regime import as_it_is, settle
+from multigrad_jax._regime import Settled, as_it_is, is_double, settle, unsettle
 from multigrad_jax._rows import Rows
 from multigrad_jax._trees import Arguments, Results, pack_one
 
@@ -53,14 +54,33 @@ class JaxFunction:
         written, self.repeats = _as_written(fn, arguments)
         self.as_written = self.repeats[0]
         self.outputs: Sequence[Leaf] = written.results.leaves
-        self._at, self.eps, noticed = as_it_is(written) if native else settle(written, seed)
-        if self._at is not written:
-            self.repeats = _again(self._at, self.repeats)
-        self._findings = [*(written.work.findings if written.work else ()), *noticed]
+        self._jac, self._seed = jac, seed
+        self._findings = [*(written.work.findings if written.work else ())]
         self.findings: Sequence[Finding] = self._findings
+        self._adopt(as_it_is(written) if native or is_double(written) else settle(written, seed), written)
+
+    def _adopt(self, settled: Settled, before: Evaluation) -> None:
+        self._at, (self.eps, self.written), noticed = settled
+        if self._at is not before:
+            self.repeats = _again(self._at, self.repeats)
+        self._findings += noticed
         self._rows = Rows(self._at)
-        self._jac = jac
         self._derivative = self._derive()
+
+    def reexamine(self) -> bool:
+        """Look for low precision inside a function that shows none outside, or that is evaluated in float64.
+
+        Returns:
+            Whether it is evaluated, or judged, in another way from now on.
+        """
+        before, eps = self._at, self.eps
+        if self.written > DOUBLE:
+            noticed = unsettle(self._at, self._seed, self.written) if eps < self.written else ()
+            self.eps = self.written if noticed else eps
+            self._findings += noticed
+        else:
+            self._adopt(settle(before, self._seed), before)
+        return self._at is not before or self.eps > eps
 
     def __call__(self, X: Array, /) -> Array:
         return self._rows(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -71,9 +72,14 @@ def promote(fn: Function, parts: Sequence[Any], x64: bool) -> Promotion:
             wide = jax.make_jaxpr(lambda *values: interpreter.wide_call(closed, *values))(*types)
     except Exception as error:  # noqa: BLE001, whatever a release of JAX makes of it
         return Promotion(_function(closed, eps), fn, "x64", f"{type(error).__name__}: {_first_line(error)}", low, eps)
-    why = _lacks_gradient(wide, closed, x64)
-    double = fn if why else _function(wide, DOUBLE)
-    return Promotion(_function(closed, eps), double, "x64" if why else "promoted", why, low, eps)
+    with jax.enable_x64(True):
+        lacking = _untraceable_gradient(wide)
+    if lacking:
+        with jax.enable_x64(x64):
+            traced = not _untraceable_gradient(closed)
+            if traced or _has_gradient(fn, parts):
+                return Promotion(_function(closed, eps) if traced else fn, fn, "x64", lacking, low, eps)
+    return Promotion(_function(closed, eps), _function(wide, DOUBLE), "promoted", "", low, eps)
 
 
 def _function(closed: ClosedJaxpr, eps: float) -> Function:
@@ -87,12 +93,13 @@ def _function(closed: ClosedJaxpr, eps: float) -> Function:
     return function
 
 
-def _lacks_gradient(wide: ClosedJaxpr, closed: ClosedJaxpr, x64: bool) -> str:
-    """Why the jaxpr in double has no gradient; empty if it has one, or if neither has."""
-    with jax.enable_x64(True):
-        fault = _untraceable_gradient(wide)
-    with jax.enable_x64(x64):
-        return "" if not fault or _untraceable_gradient(closed) else fault
+def _has_gradient(fn: Function, parts: Sequence[Any]) -> bool:
+    """Whether the user's own call has one, where its jaxpr has none: a value that is a constant in it may be none here."""
+    with suppress(Exception):
+        out, pull = jax.vjp(fn, *parts)
+        pull(out)
+        return True
+    return False
 
 
 def _untraceable_gradient(closed: ClosedJaxpr) -> str:

@@ -13,14 +13,20 @@ from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._promote import promote
 from multigrad_jax._rows import Rows
 from multigrad_jax._trees import epsilon
+from multigrad_jax._wide import WIDE
+
+REMEDY = "look for astype, dtype= and host callbacks"
+
+Settled = tuple[Evaluation, tuple[float, float], tuple[Finding, ...]]
 
 
-def as_it_is(written: Evaluation) -> tuple[Evaluation, float, tuple[Finding, ...]]:
+def as_it_is(written: Evaluation) -> Settled:
     """Leave it at the user's own precision; returns what ``settle`` does."""
-    return written, max(epsilon(leaf.dtype) for leaf in written.arguments.leaves), ()
+    eps = max(epsilon(leaf.dtype) for leaf in written.arguments.leaves)
+    return written, (eps, eps), ()
 
 
-def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Finding, ...]]:
+def settle(written: Evaluation, seed: int) -> Settled:
     """Decide it at the point.
 
     Args:
@@ -28,7 +34,8 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
         seed: of the points and combinations that are tried.
 
     Returns:
-        The evaluation to use, the unit roundoff of its arithmetic, and what was seen.
+        The evaluation to use; the unit roundoff of its arithmetic and of that which the function is written for; and
+        what was seen.
     """
     original, arguments = written, written.arguments
     with written.mode():  # outside of it a float64 array would be made a float32 one
@@ -37,11 +44,10 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
     leaves = {leaf.dtype for leaf in (*arguments.leaves, *written.results.leaves)}
     low = sorted({dtype for dtype in leaves | set(promotion.low) if epsilon(dtype) > DOUBLE})
     if not low:
-        return written, DOUBLE, ()
+        return written, (DOUBLE, DOUBLE), ()
     eps = max(promotion.eps, *map(epsilon, low))
     written, wide = replace(written, function=promotion.written), written.widened(promotion.double)
-    m = sum(leaf.size for leaf in written.results.leaves)
-    u = _precision.cotangent(m, seed)
+    u = _precision.cotangent(sum(leaf.size for leaf in written.results.leaves), seed)
     points, as_written = _precision.sampled(
         lambda point: _sample(written.at(point), u),
         [arguments.x, *(_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed))],
@@ -49,16 +55,37 @@ def settle(written: Evaluation, seed: int) -> tuple[Evaluation, float, tuple[Fin
     try:
         doubled = [_sample(wide.at(point), u, with_gradient=as_written[0].gradient is not None) for point in points]
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
-        return original, eps, (_precision.as_written(low, eps, f"in float64 it raises {_named(error)}"),)
+        return original, (eps, eps), (_precision.as_written(low, eps, f"in float64 it raises {_named(error)}"),)
     seen = _precision.examine(as_written, doubled, eps, arguments.leaves, written.results.leaves)
     if seen.fault:
-        return original, eps, (_precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
+        return original, (eps, eps), (_precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
     if seen.identical and all(epsilon(dtype) <= DOUBLE for dtype in leaves):
-        return original, DOUBLE, ()
-    noise = _precision.foreign_noise(Batched(Rows(wide), m), arguments.x, seed)
+        return original, (DOUBLE, DOUBLE), ()
+    noise = _precision.foreign_noise(_values(wide), arguments.x, seed)
     how = f" by JAX's 64-bit mode alone, since {promotion.why}" if promotion.why else ""
-    note = _precision.in_double(low, how, noise, "look for astype, dtype= and host callbacks")
-    return wide, _precision.residual_eps(noise), (*seen.findings, note)
+    note = _precision.in_double(low, how, noise, REMEDY)
+    return wide, (_precision.residual_eps(noise), eps), (*seen.findings, note)
+
+
+def unsettle(evaluation: Evaluation, seed: int, written: float) -> tuple[Finding, ...]:
+    """Look for arithmetic of the roundoff ``written`` in what seems to be float64; what is to be said if it is there."""
+    if not _precision.has_steps(_values(evaluation), evaluation.arguments.x, written, seed):
+        return ()
+    names = [str(dtype) for dtype in WIDE if epsilon(str(dtype)) == written]
+    return (_precision.partly_coarse(names[:1], "", written, REMEDY),)
+
+
+def is_double(written: Evaluation) -> bool:
+    """Whether all that can be seen from outside is in float64: inputs and outputs.
+
+    Looking inside costs as much as a few evaluations. Low precision there is noise in the values, and is looked for
+    when the check meets it.
+    """
+    return all(epsilon(leaf.dtype) <= DOUBLE for leaf in (*written.arguments.leaves, *written.results.leaves))
+
+
+def _values(evaluation: Evaluation) -> Batched:
+    return Batched(Rows(evaluation), sum(leaf.size for leaf in evaluation.results.leaves))
 
 
 def _sample(evaluation: Evaluation, u: Array, with_gradient: bool | None = None) -> Sample:

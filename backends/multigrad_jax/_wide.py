@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+_STORAGE = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2", "float8_e5m2fnuz")
 WIDE = {
+    **{jnp.dtype(getattr(jnp, name)): np.dtype(np.float64) for name in _STORAGE},
     jnp.dtype(jnp.float16): np.dtype(np.float64),
     jnp.dtype(jnp.bfloat16): np.dtype(np.float64),
     jnp.dtype(jnp.float32): np.dtype(np.float64),

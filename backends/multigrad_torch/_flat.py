@@ -17,7 +17,7 @@ from multigrad_torch._forward import Forward
 from multigrad_torch._gradient import Gradient
 from multigrad_torch._leaves import flat_numbers
 from multigrad_torch._program import Program
-from multigrad_torch._regime import is_double, settle
+from multigrad_torch._regime import is_double, settle, unsettle
 from multigrad_torch._repeats import again, repeats
 from multigrad_torch._reverse import Reverse
 
@@ -43,16 +43,17 @@ class TorchFunction:
         self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in program.slots])
         self._adopt(program)
         self.as_written: Array = self.repeats[0]
-        self.eps, self._seed, self._settled = DOUBLE, options.seed, is_double(program)
+        self.eps = self.written = DOUBLE
+        self._seed, settled = options.seed, is_double(program)
         if options.native:
-            self.eps, self._settled = roundoff(slot.given for slot in program.slots), True
-        if not self._settled:
+            self.eps, settled = roundoff(slot.given for slot in program.slots), True
+        if not settled:
             self._settle()
         self._differentiate()
 
     def _settle(self) -> bool:
-        program, self._settled = self._program, True
-        self.eps = settle(program, self.x, self._seed)
+        program = self._program
+        self.eps, self.written = settle(program, self.x, self._seed)
         if program.promoted:
             self.repeats = again(program, self.x, self.repeats)
         return program.promoted or self.eps > DOUBLE
@@ -63,7 +64,11 @@ class TorchFunction:
         Returns:
             Whether it is evaluated in another way from now on.
         """
-        self._settled, inside = False, self._settle()
+        if self.written > DOUBLE:
+            before, self.eps = self.eps, unsettle(self._program, self.x, self._seed, self.eps, self.written)
+            inside = self.eps > before
+        else:
+            inside = self._settle()
         if inside:
             self._differentiate()
         return inside

@@ -15,7 +15,7 @@ from multigrad._precision import DOUBLE, Sample
 from multigrad.backends import Array
 from multigrad_torch._audit import Audit
 from multigrad_torch._batch import Batch
-from multigrad_torch._dtypes import roundoff
+from multigrad_torch._dtypes import WIDE, roundoff
 from multigrad_torch._program import Program
 from multigrad_torch._reverse import Reverse
 
@@ -30,17 +30,17 @@ def is_double(program: Program) -> bool:
     return roundoff(dtypes) <= DOUBLE
 
 
-def settle(program: Program, x: Array, seed: int) -> float:
+def settle(program: Program, x: Array, seed: int) -> tuple[float, float]:
     """Decide it at the point ``x``, shape (n,), leave the program so, and note what was decided and seen.
 
     Returns:
-        The unit roundoff of that arithmetic.
+        The unit roundoff of that arithmetic, and that of the one which the function is written for.
     """
     m = sum(leaf.size for leaf in program.outputs.leaves)
     u = _precision.cotangent(m, seed)
     low, here = _audited(program, x, u)
     if not low:
-        return DOUBLE
+        return DOUBLE, DOUBLE
     eps, names = roundoff(low), sorted(map(_name, low))
     points, as_written = _precision.sampled(
         lambda point: here if point is x and here else _sample(program, point, u),
@@ -58,10 +58,10 @@ def settle(program: Program, x: Array, seed: int) -> float:
         return _give_up(program, eps, names, f"its values in float64 are other ones: {seen.fault}")
     if seen.identical and all(slot.dtype is slot.given for slot in program.slots):
         program.promote(False)
-        return DOUBLE
+        return DOUBLE, DOUBLE
     for finding in seen.findings:
         program.note(finding)
-    return _residual(program, x, seed, m, names)
+    return _residual(program, x, seed, names), eps
 
 
 def _audited(program: Program, x: Array, u: Array) -> tuple[set[torch.dtype], Sample | None]:
@@ -97,23 +97,43 @@ def _rounded(program: Program, row: Array) -> Array:
     return np.concatenate([slot.numbers(part) for slot, part in zip(program.slots, program.values(row), strict=True)])
 
 
-def _give_up(program: Program, eps: float, names: Sequence[str], why: str) -> float:
+def _give_up(program: Program, eps: float, names: Sequence[str], why: str) -> tuple[float, float]:
     program.promote(False)
     program.note(_precision.as_written(names, eps, why))
-    return eps
+    return eps, eps
 
 
-def _residual(program: Program, x: Array, seed: int, m: int, names: Sequence[str]) -> float:
+def unsettle(program: Program, x: Array, seed: int, eps: float, written: float) -> float:
+    """Look for arithmetic of the roundoff ``written`` in what seems to be of roundoff ``eps``; note it if it is there.
+
+    Returns:
+        The unit roundoff of the arithmetic after all.
+    """
+    if not program.promoted or eps >= written or not _precision.has_steps(_values(program), x, written, seed):
+        return eps
+    names = [_name(dtype) for dtype in WIDE if roundoff([dtype]) == written]
+    program.note(_precision.partly_coarse(names[:1], "", written, _remedy(program, x)))
+    return written
+
+
+def _residual(program: Program, x: Array, seed: int, names: Sequence[str]) -> float:
     """The roundoff that is left in float64, to judge by the noise of the values."""
+    noise = _precision.foreign_noise(_values(program), x, seed)
+    program.note(_precision.in_double(names, "", noise, _remedy(program, x) if noise else ""))
+    return _precision.residual_eps(noise)
+
+
+def _values(program: Program) -> Batched:
     batch = Batch(program)
 
     def call(X: Array) -> Array:
         return batch(X) if len(X) > 1 else _value(program, X[0])[None]
 
-    noise = _precision.foreign_noise(Batched(call, m), x, seed)
-    remedy = f"low-precision operations left: {_left(program, x)}" if noise else ""
-    program.note(_precision.in_double(names, "", noise, remedy))
-    return _precision.residual_eps(noise)
+    return Batched(call, sum(leaf.size for leaf in program.outputs.leaves))
+
+
+def _remedy(program: Program, x: Array) -> str:
+    return f"low-precision operations left: {_left(program, x)}"
 
 
 def _left(program: Program, x: Array) -> str:

@@ -1,0 +1,42 @@
+"""Errors of a gradient that are smaller than the precision that the code is written for can hold."""
+
+from __future__ import annotations
+
+from multigrad._findings import Finding
+from multigrad._report import Entry, GradReport
+from multigrad._verdict import Status, Verdict
+
+# An error of a percent is one in any precision.
+LARGEST = 2.0**-8
+
+
+def doubt(report: GradReport, written: float) -> GradReport:
+    """Take back a mismatch whose errors are all of the size of rounding in the user's own arithmetic.
+
+    In float64 such an error is seen. It may be one of the gradient; or the code has a constant that is rounded, or
+    ends an iteration, at the precision that it is written for.
+
+    Args:
+        report: of a function in its own or a finer arithmetic.
+        written: the unit roundoff of the arithmetic that it is written for; 0 if nothing was done about it.
+    """
+    limit = min(64 * written, LARGEST)
+    wrong = [entry for entry in report.worst if entry.status is Status.MISMATCH]
+    if report.verdict is not Verdict.MISMATCH or report.extra or not wrong:
+        return report
+    largest = max(map(_relative, wrong))
+    if not largest <= limit:
+        return report
+    finding = Finding(
+        "precision",
+        f"the gradient differs from the derivative by {largest:.1g} of an entry, which is not more than the rounding "
+        f"of the precision it is written for (unit roundoff {written:.1g}): a rounded constant or the tolerance of an "
+        "iteration explains as much, and so does a small error",
+        remedy=f"pass inputs of a wider type to tell, or rtol={2 * largest:.0e} to accept it",
+    )
+    return report.unfounded().with_findings([finding])
+
+
+def _relative(entry: Entry) -> float:
+    size = max(abs(entry.analytical), abs(entry.numeric))
+    return (entry.error - 2 * entry.bar) / size if size else 0.0
