@@ -61,7 +61,13 @@ class BatchArray(DuckArray):
     @classmethod
     def of(cls, value: Any) -> Self:
         """A live array; ``value`` has the rows along its first axis."""
-        return cls(Memory(value, live=True), scalar=value.ndim == 1)
+        return cls(Memory(value, True), value, None, value.ndim == 1)
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and self._memory.live and not self._scalar:  # the commonest case, without detours
+            ghost, value = self.ghost[index], self.value[:, index]
+            return BatchArray(self._memory, value, ghost, False, self._frozen) if value.ndim > 1 else self.of(value)
+        return super().__getitem__(index)
 
     def _gather(self, positions: Positions) -> Any:
         return np.take(self.value.reshape(self.rows, -1), positions, axis=1)
@@ -148,9 +154,9 @@ class BatchArray(DuckArray):
         return complex(self._agreed(complex, "complex()"))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if not kwargs and method == "__call__" and ufunc.nout == 1 and ufunc.signature is None:
-            data = _aligned_quickly(inputs)
-            if data is not None:
+        if not kwargs and method == "__call__":
+            data = _as_matrices(*inputs) if ufunc is np.matmul else _aligned_quickly(inputs)
+            if data is not None and (ufunc is np.matmul or ufunc.nout == 1 and ufunc.signature is None):
                 return self.of(ufunc(*data))
         return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
@@ -259,6 +265,17 @@ def _aligned_quickly(inputs: tuple[Any, ...]) -> list[Any] | None:
             shape = data[k].shape
             data[k] = data[k].reshape(shape[0], *(1,) * (depth + own), *shape[1:])
     return data
+
+
+def _as_matrices(left: Any, right: Any) -> tuple[Any, Any] | None:
+    """The factors of one product of matrices for all rows: of a constant matrix and a live vector."""
+    if type(left) is not BatchArray or type(right) is not BatchArray or left._memory.live is right._memory.live:
+        return None
+    if left._memory.live:
+        vectors, matrix = left.value, right.ghost
+        return (vectors, matrix) if vectors.ndim == 2 and matrix.ndim == 2 else None
+    vectors, matrix = right.value, left.ghost
+    return (vectors, matrix.T) if vectors.ndim == 2 and matrix.ndim == 2 else None
 
 
 def align(cls: type[BatchArray], operands: Sequence[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from multigrad.backends import Array, Leaf
 from multigrad_numpy._arguments import Arguments
 from multigrad_numpy._opinion import second_opinion
 from multigrad_numpy._results import Results
-from multigrad_numpy._rows import evaluate_rows
+from multigrad_numpy._rows import Rows
 
 if TYPE_CHECKING:
     from multigrad_numpy._derivative import TracedDerivative
@@ -71,13 +71,14 @@ class NumpyFunction:
         values.append(self.results.pick(self.call_with_copies(fn, "fn")))
         self.repeats = np.stack(values)
         self.outputs: Sequence[Leaf] = self.results.leaves
+        self._rows = Rows(fn, self.arguments, self.results)
         self.eps = self.results.eps
         self._derive = derive
         self._derivative = derive(self)
 
     def __call__(self, X: Array, /) -> Array:
         if len(X) != 1:
-            return evaluate_rows(self._fn, self.arguments, self.results, X)
+            return self._rows(X)
         return self.results.pick(self._fn(*self.arguments.fill(X[0])))[None]
 
     def vjp(self, U: Array, /) -> Array:

@@ -47,16 +47,16 @@ class FunctionProxy:
             update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._function in self._kind.calls_back:
-            from multigrad_numpy._rebind import own_code
-
-            return own_code(self._kind, self._function)(*args, **kwargs)
         if self._is_ufunc:
             if len(args) > self._function.nin:
                 args, kwargs["out"] = args[: self._function.nin], args[self._function.nin :]
             for arg in args:
                 if type(arg) is self._kind:
                     return arg.__array_ufunc__(self._function, "__call__", *args, **kwargs)
+        elif self._function in self._kind.calls_back:
+            from multigrad_numpy._rebind import own_code
+
+            return own_code(self._kind, self._function)(*args, **kwargs)
         if any_duck((args, kwargs)):
             return self._kind.call(self._function, args, kwargs)
         return self._kind.lift(self._function(*args, **kwargs))

@@ -64,8 +64,9 @@ class _Globals(dict[str, Any]):
 class Rebinding:
     """Rebinds whatever it is called with; the same thing to the same copy."""
 
-    def __init__(self, kind: type[DuckArray]) -> None:
+    def __init__(self, kind: type[DuckArray], copies: bool = True) -> None:
         self.kind = kind
+        self._copies_arrays = copies
         self._copies: dict[int, tuple[Any, Any]] = {}  # by identity; the original is kept so that its id stays taken
         self._globals: dict[int, _Globals] = {}
 
@@ -98,7 +99,7 @@ class Rebinding:
         if issubclass(kind, (DuckArray, Vectorize, InstanceProxy, FrozenProxy, SparseProxy, ModuleProxy)):
             return thing
         if kind is np.ndarray:
-            return self.kind.plain(thing.copy(order="K")) if thing.dtype.kind in NUMERIC else thing
+            return self.kind.plain(self._array(thing)) if thing.dtype.kind in NUMERIC else thing
         if issubclass(kind, _CONTAINERS):
             return self._container(thing)
         if kind is types.FunctionType and is_users(thing):
@@ -119,6 +120,13 @@ class Rebinding:
         if is_users(kind) or kind is types.SimpleNamespace:
             return copy_instance(thing, self)
         return proxy(self.kind, thing)
+
+    def _array(self, thing: Any) -> Any:
+        if self._copies_arrays:
+            return thing.copy(order="K")
+        view = thing.view()
+        view.flags.writeable = False
+        return view
 
     def _container(self, thing: Any) -> Any:
         if type(thing) is list:
@@ -156,9 +164,12 @@ class Rebinding:
         return copy
 
 
-def rebind(function: Callable[..., Any], kind: type[DuckArray]) -> Callable[..., Any]:
-    """A copy of ``function`` for one call on arrays of ``kind``."""
-    copy: Callable[..., Any] = Rebinding(kind)(function)
+def rebind(function: Callable[..., Any], kind: type[DuckArray], copies: bool = True) -> Callable[..., Any]:
+    """A copy of ``function`` for one call on arrays of ``kind``.
+
+    Unless ``copies``, arrays that it sees elsewhere than among its arguments are read-only views of the user's.
+    """
+    copy: Callable[..., Any] = Rebinding(kind, copies)(function)
     return copy
 
 

@@ -19,28 +19,39 @@ from multigrad_numpy._rebind import rebind
 from multigrad_numpy._results import Results
 
 
-def evaluate_rows(fn: Callable[..., Any], arguments: Arguments, results: Results, X: Array) -> Array:
-    """Evaluate ``fn`` at the rows of X: (b, n) -> (b, m).
+class Rows:
+    """A function of NumPy arrays on many rows at once, (b, n) -> (b, m).
 
-    Raises:
-        Unsupported: the rows want to go different ways, or something has no batched form.
+    What the function is given, and the arrays that it reads elsewhere, are not copied before it is seen to write
+    into one of them.
     """
-    try:
-        return _evaluate(fn, arguments, results, X, copy=False)
-    except ValueError as error:
-        if "read-only" not in str(error):
-            raise
-    return _evaluate(fn, arguments, results, X, copy=True)  # fn works in place in its input
 
+    def __init__(self, fn: Callable[..., Any], arguments: Arguments, results: Results) -> None:
+        self._fn, self._arguments, self._results = fn, arguments, results
+        self._copies = False
 
-def _evaluate(fn: Callable[..., Any], arguments: Arguments, results: Results, X: Array, copy: bool) -> Array:
-    rows = X.copy() if copy else X.view()
-    rows.flags.writeable = copy
-    boxed = arguments.replace(lambda value, leaf: _box(value, leaf, rows))
-    named = dict(walk(rebind(fn, BatchArray)(*boxed), "output"))
-    if named.keys() != results.paths:
-        raise Unsupported("the batched function returns other parts")
-    return np.concatenate([_reals(named[leaf.path], leaf, len(X)) for leaf in results.leaves], axis=1)
+    def __call__(self, X: Array) -> Array:
+        """Evaluate the function at the rows of X.
+
+        Raises:
+            Unsupported: the rows want to go different ways, or something has no batched form.
+        """
+        try:
+            return self._evaluate(X)
+        except ValueError as error:
+            if self._copies or "read-only" not in str(error):
+                raise
+        self._copies = True
+        return self._evaluate(X)
+
+    def _evaluate(self, X: Array) -> Array:
+        rows = X.copy() if self._copies else X.view()
+        rows.flags.writeable = self._copies
+        boxed = self._arguments.replace(lambda value, leaf: _box(value, leaf, rows))
+        named = dict(walk(rebind(self._fn, BatchArray, copies=self._copies)(*boxed), "output"))
+        if named.keys() != self._results.paths:
+            raise Unsupported("the batched function returns other parts")
+        return np.concatenate([_reals(named[leaf.path], leaf, len(X)) for leaf in self._results.leaves], axis=1)
 
 
 def _box(value: Any, leaf: Leaf | None, rows: Array) -> Any:

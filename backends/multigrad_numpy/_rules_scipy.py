@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
+import sys
 import types
 from typing import Any
 
@@ -40,20 +41,36 @@ for _name in dir(jsp):
         continue
     TABLE[_scipy] = Elementwise(_scipy, _jax) if isinstance(_scipy, np.ufunc) else Lifted(_scipy, _jax)
 
-for _module in _MODULES:
-    _theirs, _ours = (importlib.import_module(f"{prefix}scipy.{_module}") for prefix in ("", "jax."))
-    for _name in dir(_ours):
-        _scipy, _jax = getattr(_theirs, _name, None), getattr(_ours, _name)
-        if isinstance(_scipy, types.FunctionType) and callable(_jax) and _name not in _NOT_JAX:
-            TABLE.setdefault(_scipy, Lifted(_scipy, _jax))
+_entered: set[str] = set()
 
-_stats, _jax_stats = importlib.import_module("scipy.stats"), importlib.import_module("jax.scipy.stats")
-for _name in dir(_jax_stats):
-    _ours = getattr(_jax_stats, _name)
-    for _method in dir(_ours) if isinstance(_ours, types.ModuleType) else ():
-        _scipy = getattr(getattr(_stats, _name, None), _method, None)
-        if isinstance(_scipy, types.MethodType) and callable(getattr(_ours, _method)):
-            TABLE[_scipy] = Lifted(_scipy, getattr(_ours, _method))
+
+def enter_loaded() -> None:
+    """Enter the rules of those parts of SciPy that are loaded by now: what is traced has been called before.
+
+    To load them all would take longer than most checks.
+    """
+    for name in {*_MODULES, "stats"} - _entered:
+        theirs = sys.modules.get(f"scipy.{name}")
+        if theirs is not None:
+            _entered.add(name)
+            enter = _enter_distributions if name == "stats" else _enter_functions
+            enter(theirs, importlib.import_module(f"jax.scipy.{name}"))
+
+
+def _enter_functions(theirs: types.ModuleType, ours: types.ModuleType) -> None:
+    for name in dir(ours):
+        function, same = getattr(theirs, name, None), getattr(ours, name)
+        if isinstance(function, types.FunctionType) and callable(same) and name not in _NOT_JAX:
+            TABLE.setdefault(function, Lifted(function, same))
+
+
+def _enter_distributions(theirs: types.ModuleType, ours: types.ModuleType) -> None:
+    for name in dir(ours):
+        family, same = getattr(theirs, name, None), getattr(ours, name)
+        for method in dir(same) if isinstance(same, types.ModuleType) else ():
+            function = getattr(family, method, None)
+            if isinstance(function, types.MethodType) and callable(getattr(same, method)):
+                TABLE.setdefault(function, Lifted(function, getattr(same, method)))
 
 
 def _sparse_product(left: Any, right: Any) -> Any:

@@ -15,7 +15,6 @@ from multigrad_numpy import (  # noqa: F401 - they enter their rules
     _rules_joining,
     _rules_linalg,
     _rules_order,
-    _rules_scipy,
     _rules_scipy_linalg,
     _rules_statistics,
 )
@@ -23,6 +22,7 @@ from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import lower
 from multigrad_numpy._rebind import rebind
 from multigrad_numpy._refusal import STORED, STORED_REMEDY, refusal
+from multigrad_numpy._rules_scipy import enter_loaded
 from multigrad_numpy._traced import TracedArray
 
 # What NumPy's and SciPy's compiled code says when it is handed traced data.
@@ -66,6 +66,7 @@ def run(function: Callable[..., Any], boxed: Sequence[Any]) -> Any:
     Raises:
         Unsupported: it raises, with traced arrays, where the plain call went well.
     """
+    enter_loaded()
     try:
         return rebind(function, TracedArray)(*boxed)
     except Exception as error:
