@@ -11,11 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 from multigrad._findings import Finding
 from multigrad.errors import BackendUnavailable, DuplicateBackend, InvalidUse, UnknownBackend
@@ -181,6 +183,8 @@ class Backend(Protocol):
 
 @cache
 def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
+    from importlib.metadata import entry_points  # takes as long to import as the half of this package
+
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entry_points(group=GROUP):
         found[entry.name] = (*found.get(entry.name, ()), entry)
