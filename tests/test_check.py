@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from multigrad import check_grad
-from multigrad._check import run_check
+from multigrad._run import run_check
 from multigrad.errors import (
     GradientMismatch,
     InconclusiveCheck,

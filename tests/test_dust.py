@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad._check import run_check
 from multigrad._estimate import Estimate
+from multigrad._run import run_check
 from multigrad._verdict import Context, Rules, Status, judge
 from tests.flat import Flat
 

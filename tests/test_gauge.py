@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad._check import run_check
+from multigrad._run import run_check
 from multigrad.backends import Leaf
 from tests.flat import Flat
 

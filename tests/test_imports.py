@@ -29,7 +29,8 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     {"consistency.sides", "consistency.handover"},
     {"consistency.report", "consistency.text", "consistency.slips", "consistency.blame"},
     {"consistency.conventions", "consistency.matching"},
-    {"_check"},  # the sequence
+    {"_check"},  # the door
+    {"_run"},  # the sequence
     {
         "_acceptance",
         "_analytical",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigrad._check import run_check
 from multigrad._directions import Index
 from multigrad._report import GradReport
+from multigrad._run import run_check
 from multigrad._search import search
 from multigrad.backends import Array, Leaf
 from multigrad.errors import InvalidUse

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from multigrad import _check
+from multigrad import _run
 from multigrad._batches import Batched
 from multigrad._colouring import colours
 from multigrad._pattern import Pattern
@@ -98,7 +98,7 @@ def test_a_dense_function_has_no_structure(f: Callable[[Array], Array]) -> None:
 @pytest.fixture(params=["grouped", "dense"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether structure is made use of."""
-    monkeypatch.setattr(_check, "INPUTS_FROM", 1 if request.param == "grouped" else 10**9)
+    monkeypatch.setattr(_run, "INPUTS_FROM", 1 if request.param == "grouped" else 10**9)
     return str(request.param)
 
 
@@ -169,7 +169,7 @@ def test_a_large_wrong_elementwise_derivative_stays_sparse() -> None:
             return 1.05 * V * np.cos(self.x)
 
     flat = Elementwise(np.sin, x, np.zeros((1, 1)))
-    report = _check.run_check(flat)
+    report = _run.run_check(flat)
     assert report.verdict == "mismatch"
     assert report.count(Status.MISMATCH) == n
     assert report.count(Status.OK) == n * n - n

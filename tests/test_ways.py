@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from multigrad import GradReport, _check, check_grad
+from multigrad import GradReport, _run, check_grad
 from multigrad.errors import GradientMismatch
 from tests.bugs import Planted
 from tests.derivatives import with_derivative
@@ -26,7 +26,7 @@ WRONG = [case for case in cases() if case.values[0] in BACKENDS]
 @pytest.fixture
 def grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for structure however small a function is."""
-    monkeypatch.setattr(_check, "INPUTS_FROM", 1)
+    monkeypatch.setattr(_run, "INPUTS_FROM", 1)
 
 
 def arranged(backend: str, problem: Problem) -> tuple[Any, dict[str, Any]]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from multigrad._check import MODES, as_arguments
+from multigrad._check import as_arguments
+from multigrad._run import MODES
 from multigrad.backends import Backend, available_backends, get_backend
 from multigrad.consistency.call import Call
 from multigrad.consistency.comparison import compare

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from multigrad import check_grad
-from multigrad._check import run_check
 from multigrad._precision import DOUBLE
+from multigrad._run import run_check
 from multigrad.backends import Options
 from multigrad_jax import JaxBackend, _custom_derivatives, _promote
 
