@@ -1,0 +1,374 @@
+"""One check of a flat function: both modes, compared with the numerical side, from the products to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import TypeVar
+
+import numpy as np
+
+from multigrad import _purity
+from multigrad._analytical import (
+    Incompressible,
+    Reverse,
+    defect_or_note,
+    forward_jacobian,
+    reverse,
+    tangent_probe,
+)
+from multigrad._batches import Batched
+from multigrad._detached import only_attached
+from multigrad._diagnose import diagnose
+from multigrad._directions import Directions, unit_vectors
+from multigrad._doubt import doubt
+from multigrad._dust import dust_of_product
+from multigrad._entries import Entries
+from multigrad._findings import Finding
+from multigrad._gauge import excuse_phases
+from multigrad._hidden import admit_hidden_kinks
+from multigrad._kinks import Mask
+from multigrad._numerical import Numerical
+from multigrad._pattern import Sparse
+from multigrad._probe import Backward, Forward, Prober
+from multigrad._probe_leg import ProbeLeg
+from multigrad._report import Entry, GradReport, Leg
+from multigrad._sparse_leg import SparseLeg
+from multigrad._structure import INPUTS_FROM, Structure, find_structure
+from multigrad._symmetric import compare_symmetric
+from multigrad._ties import check_ties
+from multigrad._verdict import Rules, Status, Verdict
+from multigrad.backends import (
+    Array,
+    FlatFunction,
+)
+from multigrad.errors import (
+    Defect,
+    InvalidUse,
+    Unsupported,
+)
+
+MODES = ("reverse", "forward")
+# n (n + m) of the largest Jacobian without sparsity that is compared in full unless asked for: half an hour's work.
+FULL = 2**27
+# Bytes that a full comparison needs for each entry, and those it may have unless more are allowed.
+FULL_BYTES, MEMORY = 96, 2**31
+# Noise of values, relative to their size, that float64 arithmetic seldom makes.
+NOISY, CANCELLED = 1e-13, 1e-10
+# Coarser arithmetic than this has no structure to be seen in single values.
+DOUBLE = 1e-12
+# Jacobians up to this size are compared entry by entry where something is wrong with a group.
+UNFOLDED = 2**21
+
+# What the entries of a function with such a fault have in common says nothing of its gradient.
+UNFIT = {"nondeterministic_forward", "nondeterministic_backward", "mutates_input", "mutates_state"}
+
+T = TypeVar("T")
+
+
+def run_check(
+    f: FlatFunction,
+    *,
+    modes: Sequence[str] = MODES,
+    method: str = "auto",
+    eps: float | None = None,
+    rtol: float | None = None,
+    atol: float = 0.0,
+    seed: int = 0,
+    max_memory: int = MEMORY,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> GradReport:
+    """Check a flat function; the arguments are those of ``check_grad``."""
+    make = partial(_Check, f, tuple(modes), method, eps, rtol, atol, seed, max_memory, progress)
+    first = make()
+    report = first.run()
+    # Float64 all round may be coarser arithmetic inside, which an adapter may know how to avoid.
+    suspicious = first.is_noisy or report.verdict is not Verdict.OK
+    reexamine = getattr(f, "reexamine", None)
+    report = make().run() if reexamine is not None and suspicious and reexamine() else report
+    return report if rtol is not None else doubt(report, getattr(f, "written", 0.0))
+
+
+@cache
+def _entropy(seed: int) -> np.random.SeedSequence:
+    """Hashing a seed takes longer than the random numbers of a small check."""
+    return np.random.SeedSequence(seed)
+
+
+@dataclass
+class _Check:
+    """One check in progress."""
+
+    f: FlatFunction
+    modes: tuple[str, ...]
+    method: str
+    eps: float | None
+    rtol: float | None
+    atol: float
+    seed: int
+    max_memory: int
+    progress: Callable[[str, int, int], None]
+
+    def run(self) -> GradReport:
+        self.findings: list[Finding] = []
+        self.legs: list[Leg | SparseLeg] = []
+        self.probed: list[ProbeLeg] = []
+        self.broken: dict[str, Mask] = {}
+        self.agreeing: list[str] = []
+        self.extra: list[Entry] = []
+        workers = getattr(self.f, "workers", 1)
+        self.f = only_attached(self.f)
+        self.rng = np.random.Generator(np.random.PCG64(_entropy(self.seed)))
+        self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol, getattr(self.f, "written", 0.0))
+        self.values = Batched(self.f, self.f.repeats.shape[1], workers=workers)
+        here, jitter, repeats = _purity.value_at_x(self.f, self.values)
+        self.unsteady = bool(repeats)
+        self.findings += [*repeats, *_purity.check_finite(self.f, here)]
+        self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter, self.progress)
+        self.structure = self._find_structure()
+        if self.structure is None and self._too_large():
+            self._probe_modes()
+        else:
+            self._compare_modes()
+        return self._report()
+
+    def _too_large(self) -> bool:
+        """Whether the Jacobian is to be probed, if it is not sparse."""
+        n, m = self.f.x.size, self.values.width
+        needed = FULL_BYTES * n * m
+        if self.method == "full" and needed > self.max_memory:
+            raise InvalidUse(
+                "too_large",
+                f"comparing all of {m} x {n} entries needs {needed / 2**30:.3g} GiB, and max_memory is "
+                f"{self.max_memory / 2**30:.3g} GiB; use method='probe', or raise max_memory",
+            )
+        large = self.method == "auto" and (n * (n + m) > FULL or needed > self.max_memory)
+        return n * m > 0 and (large or self.method == "probe")
+
+    def _probe_modes(self) -> None:
+        sides: dict[str, Callable[[FlatFunction], Forward | Backward]] = {
+            "reverse": lambda f: Backward(f, self.rng),
+            "forward": Forward,
+        }
+        for mode, make in sides.items():
+            side = self._mode(mode, make)
+            if side is not None:
+                prober = Prober(side, self.f, self.values, self.numerical.here, self.rules, self.rng)
+                leg = prober.run()
+                self.probed.append(leg.without_mismatch() if self.unsteady else leg)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether values carry more noise than float64 arithmetic makes.
+
+        A value that is small because larger terms cancel has more of it than others, but not that much more.
+        """
+        noise = self.numerical.noise
+        if noise is None:
+            return False
+        largest = [(noise.sigma[leaf.slice], noise.level[leaf.slice]) for leaf in self.f.outputs if leaf.size]
+        return any(
+            float(np.max(sigma)) > NOISY * float(np.max(level)) or bool((sigma > CANCELLED * level).any())
+            for sigma, level in largest
+        )
+
+    @cached_property
+    def directions(self) -> Directions:
+        """One for each input."""
+        return unit_vectors(self.f.x, self.rng)
+
+    def _find_structure(self) -> Structure | None:
+        if self.method == "probe" or self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
+            return None
+        return find_structure(self.values, self.f.x, self.f.inputs, self.rng)
+
+    def _compare_modes(self) -> None:
+        pattern = self.structure.pattern if self.structure else None
+        dense = not self._too_large()
+        try:
+            backward = self._mode("reverse", lambda f: reverse(f, self.rng, pattern, dense=dense))
+        except Incompressible:
+            self._probe_modes()
+            return
+        if backward is not None:
+            self.findings += backward.findings
+            self._compare("reverse", backward.jacobian)
+            self._allow_jitter(backward.jitter)
+            if not (backward.jitter or self.unsteady):
+                self._judge_probes(backward)
+        if backward is not None and self._forward_agrees(backward.jacobian):
+            self.agreeing.append("forward")
+            return
+        if any(finding.kind == "ill_defined" for finding in self.findings):
+            return  # what reverse mode refuses to differentiate, forward mode differentiates by a choice of its own
+        forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
+        if forward is not None:
+            self._compare("forward", forward)
+
+    def _mode(self, mode: str, differentiate: Callable[[FlatFunction], T]) -> T | None:
+        if mode not in self.modes:
+            return None
+        try:
+            return differentiate(self.f)
+        except (Defect, Unsupported) as error:
+            self.findings.append(defect_or_note(mode, error))
+        except Exception as error:
+            if mode == "reverse":
+                raise
+            # The function itself works; forward mode is one that it need not have.
+            reason = str(error).strip().partition("\n")[0]
+            self.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {reason}", mode))
+        return None
+
+    def _compare(self, mode: str, J: Array | Sparse) -> None:
+        grouped = None
+        if isinstance(J, Sparse):
+            grouped = self._compare_groups(J)
+            if grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED:
+                check_ties(self.numerical, grouped)
+                sparse = SparseLeg(mode, J, grouped)
+                self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
+                return
+            J = J.dense()
+        analytical = self.directions.times(J)
+        if self.eps is None:
+            found = (
+                self.numerical.unfold(grouped, self.directions, J, self.f.inputs, self.f.outputs)
+                if grouped is not None
+                else self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+            )
+            self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
+            self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
+            admit_hidden_kinks(self.numerical, found)
+            check_ties(self.numerical, found)
+        else:
+            found = self.numerical.compare_at(self.eps, J, self.f.inputs, self.f.outputs)
+        length = found.directions.weights[:, None]
+        leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
+        self.broken[mode] = found.broken.T
+        leg = leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg)
+        self.legs.append(leg)
+        # An adapter that can differentiate fn by other means says what those think of a mismatch.
+        opinion = getattr(self.f, "second_opinion", None)
+        if opinion is not None and leg.verdict is Verdict.MISMATCH:
+            self.findings += opinion(J, leg.numeric, leg.status == Status.MISMATCH)
+
+    def _compare_groups(self, J: Sparse) -> Entries:
+        assert self.structure is not None
+        return self.numerical.compare(self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs)
+
+    def _reconsidered(self, leg: Leg) -> Leg:
+        """Take back mismatches that are no fault of the gradient."""
+        if self.unsteady:
+            leg = leg.without_mismatch()
+        return _purity.allow_undefined(leg, self.numerical.here)
+
+    def _allow_jitter(self, jitter: float) -> None:
+        """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
+        if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
+            return
+        leg = self.legs[-1]
+        if isinstance(leg, SparseLeg):
+            self.legs[-1] = leg.without_mismatch()
+            return
+        row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
+        with np.errstate(invalid="ignore"):
+            explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
+        status = np.where(explained & (leg.status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), leg.status)
+        self.legs[-1] = replace(leg, status=status)
+
+    def _judge_probes(self, backward: Reverse) -> None:
+        J = backward.jacobian
+        # A sparse one has been made of products that no other contradicts.
+        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
+            return
+        here = np.abs(np.nan_to_num(self.numerical.here, posinf=0.0, neginf=0.0))
+        for probe in backward.contradictions:
+            dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
+            wrong = probe.disagreement(J, self.rules, self.numerical.relative_noise, dust)
+            if wrong is not None:
+                entry, finding = probe.accuse(wrong, J, self.f, self.rules)
+                self.extra.append(entry)
+                self.findings.append(finding)
+                return
+
+    def _forward_agrees(self, J: Array | Sparse) -> bool:
+        if "forward" not in self.modes:
+            return False
+        try:
+            probe = tangent_probe(self.f, self.rng)
+            return probe.fits(J.T, self.rules.eps) if isinstance(J, Sparse) else probe.agrees(J.T, self.rules.eps)
+        except Exception:  # noqa: BLE001 - said when the whole of it is asked for
+            return False
+
+    def _report(self) -> GradReport:
+        if isinstance(self.values.raised, Defect):
+            self.findings.append(self.values.raised.finding)
+        looped = self.values.why_looped
+        if looped:
+            self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
+        if self.legs:
+            self.findings += self._idle()
+        findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
+        dense = [leg for leg in self.legs if isinstance(leg, Leg)]
+        if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
+            broken = [self.broken[leg.mode] for leg in dense]
+            findings += tuple(diagnose(dense, broken, self.f, self.numerical.here))
+        parts = [leg.verdict for leg in (*self.legs, *self.probed)]
+        parts += [Verdict.MISMATCH] * bool(self.extra)
+        parts += [Verdict.INCONCLUSIVE] * (not parts or any(f.severity == "error" for f in findings))
+        verdict = max(parts, key=lambda v: v.severity)
+        return GradReport(
+            verdict=verdict,
+            findings=findings,
+            legs=tuple(self.legs),
+            probed=tuple(self.probed),
+            agreeing=tuple(self.agreeing),
+            extra=tuple(self.extra),
+            inputs=tuple(self.f.inputs),
+            outputs=tuple(self.f.outputs),
+            fixed=tuple(self.f.fixed),
+            rules=self.rules,
+            backend="",
+            evaluations=self.values.rows + len(self.f.repeats),
+            seconds=0.0,
+            seed=self.seed,
+            reason=self._reason(findings) if verdict is Verdict.INCONCLUSIVE else "",
+            convention=self._convention(),
+        )
+
+    def _convention(self) -> str:
+        is_complex = any(leaf.complex for leaf in (*self.f.inputs, *self.f.outputs))
+        return str(getattr(self.f, "convention", "")) if is_complex else ""
+
+    def _idle(self) -> Iterator[Finding]:
+        """List the parameters that get no gradient at all."""
+        params = [leaf for leaf in self.f.inputs if leaf.path.startswith("params")]
+        leg = self.legs[0]
+        if not params:
+            return
+        idle = [leaf.path for leaf in params if not leg.reaches(leaf)]
+        if idle:
+            evidence = f"no gradient at all reaches {', '.join(idle)}"
+            yield Finding(
+                "no_gradient", evidence, "params", "they can't be trained: unused, detached, or multiplied by 0"
+            )
+
+    def _reason(self, findings: tuple[Finding, ...]) -> str:
+        errors = [f for f in findings if f.severity == "error"]
+        if errors:
+            return f"{errors[0].kind}: {errors[0].evidence}"
+        if not (self.legs or self.probed):
+            return "no mode gave a derivative: " + "; ".join(f.evidence for f in findings)
+        if self.values.raised is not None:
+            return f"the function raises near the inputs: {type(self.values.raised).__name__}: {self.values.raised}"
+        unexplained = [leg.unexplained for leg in self.probed if leg.unexplained]
+        if unexplained:
+            return unexplained[0]
+        noise = float(np.max(self.numerical.relative_noise, initial=0.0))
+        return (
+            f"the error bars are too wide; the function's values carry noise of {noise:.1g} of their size"
+            if noise > 1e-12
+            else "the error bars are too wide: difference quotients do not settle at any step around the inputs"
+        )
