@@ -40,15 +40,17 @@ class Numerical:
         f: Batched,
         x: Array,
         here: Array,
+        outputs: Sequence[Leaf],
         rules: Rules,
         rng: np.random.Generator,
         jitter: Array | float = 0.0,
         progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
-        """Start at the point ``x``, shape (n,), where f is ``here``, shape (m,), give or take ``jitter``."""
+        """Start at ``x``, shape (n,), where f is ``here``, shape (m,), in the leaves ``outputs``, give or take ``jitter``."""
         self.f = f
         self.x = x
         self.here = here
+        self.outputs = outputs
         self.rules = rules
         self.rng = rng
         self.jitter = jitter
@@ -57,12 +59,10 @@ class Numerical:
         # The largest one-sided quotient on a short ladder, for each output.
         self.swing = np.zeros_like(here)
 
-    def compare(
-        self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
-    ) -> Entries:
+    def compare(self, directions: Directions, analytical: Array) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
         with np.errstate(all="ignore"):
-            context = self._context(directions, analytical, inputs, outputs)
+            context = self._context(directions, analytical)
             found = self._compare(directions, analytical, context)
             self._admit_ignorance(found, context)
             return found
@@ -93,9 +93,7 @@ class Numerical:
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
 
-    def unfold(
-        self, found: Entries, units: Directions, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
-    ) -> Entries:
+    def unfold(self, found: Entries, units: Directions, J: Array) -> Entries:
         """Make the comparison along unit vectors of one along groups.
 
         Groups in which something is not plainly right are compared anew, column by column.
@@ -104,8 +102,6 @@ class Numerical:
             found: the comparison along groups.
             units: one direction for each input.
             J: the derivative under test, shape (m, n).
-            inputs: the leaves that f takes.
-            outputs: the leaves that it returns.
         """
         groups = np.flatnonzero((found.status > Status.UNRESOLVED).any(axis=1))
         columns = np.sort(found.directions.take(groups).columns)
@@ -120,7 +116,7 @@ class Numerical:
             np.full((units.n, J.shape[0]), np.inf),
         )
         with np.errstate(all="ignore"):
-            context = self._context(units, every.analytical, inputs, outputs)
+            context = self._context(units, every.analytical)
         part = self._compare(units.take(columns), every.analytical[columns], context.of(columns))
         for kept, new in (
             (every.value, part.value),
@@ -141,7 +137,7 @@ class Numerical:
         if not ((found.status != Status.UNRESOLVED) & (claimed > 0)).any():
             found.status[(found.status == Status.UNRESOLVED) & (claimed > 0) & ~dust] = Status.INCONCLUSIVE
 
-    def compare_at(self, eps: float, J: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]) -> Entries:
+    def compare_at(self, eps: float, J: Array) -> Entries:
         """Compare the Jacobian, shape (m, n), with one central difference of the absolute step ``eps``.
 
         The bar is how much the difference changes when the step is doubled.
@@ -151,7 +147,7 @@ class Numerical:
         analytical = directions.times(J)
         exponents = np.array([1.0, 0.0])
         with np.errstate(all="ignore"):
-            context = self._context(directions, analytical, inputs, outputs)
+            context = self._context(directions, analytical)
             q = self._quotients(self._climb(directions, exponents))
             value = q.central[-1]
             best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
@@ -182,13 +178,11 @@ class Numerical:
         """Noise of each output as a fraction of its size, shape (m,)."""
         return np.zeros_like(self.here) if self.noise is None else self.noise.relative
 
-    def _context(
-        self, directions: Directions, analytical: Array, inputs: Sequence[Leaf], outputs: Sequence[Leaf]
-    ) -> Context:
+    def _context(self, directions: Directions, analytical: Array) -> Context:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = np.broadcast_to(rounding_dust(size, values, outputs, self.rules.eps), size.shape)
+        dust = np.broadcast_to(rounding_dust(size, values, self.outputs, self.rules.eps), size.shape)
         scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)

@@ -145,10 +145,12 @@ class Prober:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        self.single = Numerical(self.values, self.f.x, self.here, self.rules, self.rng)
+        self.single = Numerical(self.values, self.f.x, self.here, self.f.outputs, self.rules, self.rng)
         seen = self.side.values(self.single.measure_noise())
         mixed = Batched(lambda X: self.side.values(self.values(X)), seen.shape[1], compared=False)
-        self.mixed = Numerical(mixed, self.f.x, self.side.values(self.here[None])[0], self.rules, self.rng)
+        self.mixed = Numerical(
+            mixed, self.f.x, self.side.values(self.here[None])[0], self.side.outputs, self.rules, self.rng
+        )
         self.mixed.noise = _noise.measure(seen, self.rules.eps)
 
     def run(self) -> ProbeLeg:
@@ -163,7 +165,7 @@ class Prober:
         told = np.zeros(len(norm), np.int8)
         found = self.mixed.slopes(directions)
         if _wide(found.bar, norm, self._dust):
-            entries = self.mixed.compare(directions, analytical, self.f.inputs, self.side.outputs)
+            entries = self.mixed.compare(directions, analytical)
             found, told = Estimate(entries.value, entries.bar), _told(entries)
         excess = np.abs(analytical - found.value) - 2 * found.bar - ROUNDING * norm - self._dust
         excess[~np.isfinite(found.bar)] = 0.0
@@ -222,7 +224,7 @@ class Prober:
             rows, entries = self.side.column(int(j), first.value[0] / weight, first.bar[0] / weight, outputs, self.rng)
             claimed = np.full_like(first.value, np.nan)  # of no interest
             claimed[0, rows] = entries * weight
-            found = self.single.compare(unit, claimed, self.f.inputs, self.f.outputs)
+            found = self.single.compare(unit, claimed)
             for i, entry in zip(rows, entries, strict=True):
                 if found.status[0, i] > Status.UNRESOLVED:
                     numeric, bar = float(found.value[0, i] / weight[0]), float(found.bar[0, i] / weight[0])

@@ -125,7 +125,9 @@ class _Check:
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
-        self.numerical = Numerical(self.values, self.f.x, here, self.rules, self.rng, jitter, self.progress)
+        self.numerical = Numerical(
+            self.values, self.f.x, here, self.f.outputs, self.rules, self.rng, jitter, self.progress
+        )
         self.structure = self._find_structure()
         if self.structure is None and self._too_large():
             self._probe_modes()
@@ -234,16 +236,16 @@ class _Check:
         analytical = self.directions.times(J)
         if self.eps is None:
             found = (
-                self.numerical.unfold(grouped, self.directions, J, self.f.inputs, self.f.outputs)
+                self.numerical.unfold(grouped, self.directions, J)
                 if grouped is not None
-                else self.numerical.compare(self.directions, analytical, self.f.inputs, self.f.outputs)
+                else self.numerical.compare(self.directions, analytical)
             )
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
             admit_hidden_kinks(self.numerical, found)
             check_ties(self.numerical, found)
         else:
-            found = self.numerical.compare_at(self.eps, J, self.f.inputs, self.f.outputs)
+            found = self.numerical.compare_at(self.eps, J)
         length = found.directions.weights[:, None]
         leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         self.broken[mode] = found.broken.T
@@ -256,7 +258,7 @@ class _Check:
 
     def _compare_groups(self, J: Sparse) -> Entries:
         assert self.structure is not None
-        return self.numerical.compare(self.structure.directions, self.structure.times(J), self.f.inputs, self.f.outputs)
+        return self.numerical.compare(self.structure.directions, self.structure.times(J))
 
     def _reconsidered(self, leg: Leg) -> Leg:
         """Take back mismatches that are no fault of the gradient."""

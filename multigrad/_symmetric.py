@@ -90,7 +90,7 @@ def _settle(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, lea
     columns = leaf.start + np.stack([upper, lower], axis=1)
     weights = found.directions.weights[columns[:, :1]] * np.stack([np.ones_like(sign), sign], axis=1)
     directions = Directions(f.x.size, 2 * np.arange(len(columns) + 1), columns.ravel(), weights.ravel())
-    along = numerical.compare(directions, directions.times(J), f.inputs, f.outputs)
+    along = numerical.compare(directions, directions.times(J))
     for side in columns.T:
         found.status[side] = along.status
     found.unexplored = along.unexplored
