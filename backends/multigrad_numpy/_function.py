@@ -72,6 +72,7 @@ class NumpyFunction:
         self.repeats = np.stack(values)
         self.outputs: Sequence[Leaf] = self.results.leaves
         self.eps = self.results.eps
+        self.written = max([self.eps, *(float(np.finfo(leaf.dtype).eps) for leaf in self.inputs)])
         self._derive = derive
         self._derivative = derive(self)
 
