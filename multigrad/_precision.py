@@ -35,8 +35,9 @@ SPACING = 2.0**-20
 # An outlier among so few samples is 2.3 standard deviations away from their mean: one flipped branch is no fault.
 SPREADS = 10.0
 VALUE_ULPS = 20.0
-# How many intervals of how many units of roundoff are looked at for jumps, and in how many values must jump.
-INTERVALS, INTERVAL_ULPS, JUMPS = 16, 2.0, 12
+# How many intervals, of how many units of roundoff each, are looked at for jumps; in how many values must jump, and
+# by how many units of roundoff at most.
+DIRECTIONS, INTERVALS, WIDTHS, JUMPS, HEIGHT = 3, 16, (1.0, 2.0, 4.0), 12, 2.0
 
 
 @dataclass(frozen=True)
@@ -132,22 +133,30 @@ def has_steps(f: Callable[[Array], Array], x: Array, eps: float, seed: int) -> b
     """Whether values of ``f``, (b, n) -> (b, m), stand still and jump as those of roundoff ``eps`` inside it would.
 
     Where that is coarse, it is no noise at the distance of points at which a derivative is taken: such values are
-    constant there. A continuous function changes over an interval as its slopes at the ends say, one with a jump
-    at some place has it in few of the intervals.
+    constant there. A continuous function changes over an interval as its slopes at the ends say. One that the user
+    has quantised has its jumps in few of the intervals, or higher ones.
     """
     if eps <= SPACING:
         return False
     rng = np.random.default_rng(seed)
-    scale = np.where(np.isfinite(x), scale_of(x), 0.0)
-    scale = scale * rng.choice([-1.0, 1.0], x.shape) * rng.uniform(0.5, 1.0, x.shape)
-    width = INTERVAL_ULPS * eps
-    ends = width * np.arange(INTERVALS + 1.0)
+    shape = DIRECTIONS, *x.shape
+    directions = np.where(np.isfinite(x), x, 0.0) * rng.choice([-1.0, 1.0], shape) * rng.uniform(0.75, 1.0, shape)
     with np.errstate(all="ignore"):
-        here, beside = np.split(f(np.concatenate([x + t[:, None] * scale for t in (ends, ends + SPACING)])), 2)
-        slopes = (beside - here) / SPACING
-        unexplained = np.abs(np.diff(here, axis=0) - width * (slopes[1:] + slopes[:-1]) / 2)
-        allowed = width * np.abs(np.diff(slopes, axis=0)) + FOREIGN_NOISE * np.max(np.abs(here), axis=0)
-        return bool((np.count_nonzero(unexplained > allowed, axis=0) >= JUMPS).any())
+        return any(_jumps(f, x, along, width * eps, eps) for width in WIDTHS for along in directions)
+
+
+def _jumps(f: Callable[[Array], Array], x: Array, direction: Array, width: float, eps: float) -> bool:
+    """Whether an output jumps by some ``eps`` in most intervals of that width along the direction."""
+    ends = width * np.arange(INTERVALS + 1.0)
+    points = np.concatenate([x + t[:, None] * direction for t in (ends, ends + SPACING)])
+    here, beside = np.split(f(points), 2)
+    slopes = (beside - here) / SPACING
+    level = np.abs(here[0])
+    unexplained = np.abs(np.diff(here, axis=0) - width * (slopes[1:] + slopes[:-1]) / 2)
+    allowed = width * np.abs(np.diff(slopes, axis=0)) + FOREIGN_NOISE * level
+    condition = np.maximum(1.0, np.abs(here[-1] - here[0]) / (level * ends[-1]))
+    low = np.median(unexplained, axis=0) <= HEIGHT * eps * level * condition
+    return bool((low & (np.count_nonzero(unexplained > allowed, axis=0) >= JUMPS)).any())
 
 
 def _relative_noise(line: Array) -> float:

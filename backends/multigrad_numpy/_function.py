@@ -73,6 +73,7 @@ class NumpyFunction:
         self.outputs: Sequence[Leaf] = self.results.leaves
         self._rows = Rows(fn, self.arguments, self.results)
         self.eps = self.results.eps
+        self.written = max([self.eps, *(float(np.finfo(leaf.dtype).eps) for leaf in self.inputs)])
         self._derive = derive
         self._derivative = derive(self)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -63,4 +64,19 @@ class DoubleMode(TorchFunctionMode):
             if isinstance(tensor, torch.Tensor):
                 self.shadows.guard(tensor)
         asked = next((a for a in (*args[:3], *kwargs.values()) if isinstance(a, torch.dtype)), None)
-        return self.shadows.adopt(func(*self.shadows.widen(args), **self.shadows.widen(kwargs)), asked)
+        with self._hooked():
+            out = func(*self.shadows.widen(args), **self.shadows.widen(kwargs))
+        return self.shadows.adopt(out, asked)
+
+    def _hooked(self) -> AbstractContextManager[object]:
+        """The user's hooks for saved tensors, which torch calls while the mode is off, are called with it on."""
+        hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
+        if hooks is None or getattr(hooks[0], "__module__", "").startswith("torch."):
+            return nullcontext()
+        pack, unpack = hooks
+
+        def packed(tensor: torch.Tensor) -> Any:
+            with self:
+                return pack(tensor)
+
+        return torch.autograd.graph.saved_tensors_hooks(packed, unpack)

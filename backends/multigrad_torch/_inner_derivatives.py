@@ -53,7 +53,7 @@ def _gradients(
     ``Function.apply`` is not overridable: a captured tensor that is given to it is in the graph as itself, elsewhere
     it is there as its twin. Its gradient is the sum of the two.
     """
-    twins = mode.shadows.widen(list(inputs))
+    twins = [mode.shadows.widen(t) if isinstance(t, Tensor) else t for t in inputs]
     raw = [(i, t) for i, (t, twin) in enumerate(zip(inputs, twins, strict=True)) if t is not twin and t.requires_grad]
     with mode:
         found = list(

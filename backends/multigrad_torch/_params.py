@@ -71,11 +71,13 @@ class Params:
     Attributes:
         slots: one per tensor, in order.
         batchable: whether several rows at once may exchange them.
+        current: the tensors that the function finds in their places.
     """
 
     def __init__(self, slots: Sequence[Slot], known: Sequence[Any]) -> None:
         self.slots = slots
-        self._tensors = [slot.tensor for slot in slots]
+        self.current: Sequence[Tensor] = [slot.tensor for slot in slots]
+        self._tensors = self.current
         self._data = [slot.tensor.data for slot in slots]
         modules = [value for value in known if isinstance(value, torch.nn.Module)]
         self._holders = [_holders(tensor, modules) for tensor in self._tensors]
@@ -83,19 +85,26 @@ class Params:
         self.batchable = all(self._holders) and not any(id(tensor) in loose for tensor in self._tensors)
 
     def here(self, x: Array) -> bool:
-        """Whether the user's tensors hold the values that they have at the point ``x``, shape (n,)."""
-        return all(np.array_equal(slot.numbers(slot.tensor), x[slot.slice], equal_nan=True) for slot in self.slots)
+        """Whether the user's tensors hold what they hold at the point ``x``, shape (n,), in the dtype of the evaluation.
+
+        A gradient has the dtype of its tensor, so it is rounded where that is of low precision.
+        """
+        return all(
+            slot.dtype is slot.tensor.dtype and np.array_equal(slot.numbers(slot.tensor), x[slot.slice], equal_nan=True)
+            for slot in self.slots
+        )
 
     @contextmanager
     def at(self, values: Sequence[Tensor]) -> Iterator[None]:
         """The user's tensors hold other values."""
+        gradients = [tensor.grad for tensor in self._tensors]
         try:
-            for slot, value in zip(self.slots, values, strict=True):
-                slot.tensor.data = slot.hand(value)
+            for slot, value, gradient in zip(self.slots, values, gradients, strict=True):
+                _exchange(slot.tensor, slot.hand(value), gradient)
             yield
         finally:
-            for tensor, data in zip(self._tensors, self._data, strict=True):
-                tensor.data = data
+            for tensor, data, gradient in zip(self._tensors, self._data, gradients, strict=True):
+                _exchange(tensor, data, gradient)
 
     @contextmanager
     def along(self, values: Sequence[Tensor], tangents: Sequence[Tensor]) -> Iterator[None]:
@@ -114,8 +123,10 @@ class Params:
             for holders, tensor in zip(self._holders, tensors, strict=True):
                 for places, name in holders:
                     places[name] = tensor
+            self.current = tensors
             yield
         finally:
+            self.current = self._tensors
             for holders, tensor in zip(self._holders, self._tensors, strict=True):
                 for places, name in holders:
                     places[name] = tensor
@@ -131,6 +142,16 @@ class Params:
         finally:
             for tensor in frozen:
                 tensor.requires_grad_(False)
+
+
+def _exchange(tensor: Tensor, data: Tensor, gradient: Tensor | None) -> None:
+    """Give the tensor other numbers; where their dtype is another one, ``gradient`` in that dtype goes with them."""
+    if tensor.dtype is data.dtype:
+        tensor.data = data
+        return
+    tensor.grad = None
+    tensor.data = data
+    tensor.grad = None if gradient is None else gradient.to(data.dtype)
 
 
 def _holders(tensor: Tensor, modules: Sequence[torch.nn.Module]) -> list[tuple[dict[str, Any], str]]:

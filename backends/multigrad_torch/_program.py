@@ -101,6 +101,9 @@ class Program:
             for place, leaf in zip(self._places, leaves, strict=True):
                 if isinstance(place, Slot):
                     evaluation.take(leaf, place.given)
+            for slot, tensor in zip(self.params.slots, self.params.current, strict=True):
+                if slot.dtype is not slot.given:
+                    evaluation.take(tensor, slot.given)
             return self._fn(*self._tree.build(iter(leaves)))
 
     def plain(self, row: Array) -> Array:
@@ -143,9 +146,12 @@ class Program:
             leaf if slot.tensor.is_leaf and slot.tensor.requires_grad else copied(leaf)
             for slot, leaf in zip(self.arguments, leaves, strict=True)
         ]
+        params = [slot.tensor for slot in self.params.slots]
+        evaluation = evaluation or self.evaluation()
         with torch.enable_grad():
             outputs = self.outputs.take(self.call(self.arrange(handed), evaluation))
-        return [*leaves, *(slot.tensor for slot in self.params.slots)], outputs
+            evaluation.evaluated(params)
+        return [*leaves, *params], outputs
 
     def _note_change(self, place: Slot | Fixed, leaf: Any, row: Array, first: bool) -> None:
         if isinstance(place, Fixed):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from multigrad_torch._dtypes import WIDE
 from multigrad_torch._engine import Gradients, run_backward
 from multigrad_torch._function_mode import DoubleMode
 from multigrad_torch._rewrites import default_dtype
@@ -28,11 +31,16 @@ class Promotion:
     def __init__(self, nominal: torch.dtype | None = None) -> None:
         self.shadows = Shadows(nominal)
         self._mode = DoubleMode(self.shadows, torch.get_default_dtype())
+        self._edges: dict[int, Any] = {}
 
     def take(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Have the user told that this float64 input is of that dtype; needed where inputs differ in dtype."""
         taken: torch.Tensor = self.shadows.adopt(tensor, dtype)
         return taken
+
+    def evaluated(self, params: Sequence[torch.Tensor]) -> None:
+        """Keep the places in the graph of tensors that are in float64 for now: back in their own dtype, they lose them."""
+        self._edges = {id(tensor): get_gradient_edge(tensor) for tensor in params if tensor.dtype not in WIDE}
 
     def gradients(
         self,
@@ -42,9 +50,10 @@ class Promotion:
         create_graph: bool = False,
     ) -> Gradients:
         """The vjp of what was evaluated; None for an input that was not used."""
+        wanted = [self._edges.get(id(tensor), tensor) for tensor in inputs]
         with self.active():
             return torch.autograd.grad(
-                outputs, inputs, cotangents, retain_graph=True, create_graph=create_graph, allow_unused=True
+                outputs, wanted, cotangents, retain_graph=True, create_graph=create_graph, allow_unused=True
             )
 
     def accumulate(self, outputs: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]) -> None:
@@ -75,6 +84,9 @@ class AsWritten:
     def take(self, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """The input is what it is."""
         return tensor
+
+    def evaluated(self, params: Sequence[torch.Tensor]) -> None:
+        """They keep their places in the graph."""
 
     def gradients(
         self,

@@ -62,11 +62,26 @@ def _look(mode: DoubleMode, func: Function, args: Args, kwargs: Kwargs) -> Any:
 
 def _tell_dtype(mode: DoubleMode, func: Function, args: Args, kwargs: Kwargs) -> torch.dtype:
     """Users are told the dtype that their code was written for; torch itself is told the truth."""
-    asker = sys._getframe(2).f_globals.get("__name__", "")
-    if asker == "torch" or asker.startswith(("torch.", "multigrad_torch.")):
+    if _asks_torch(3):
         true: torch.dtype = func(mode.shadows.widen(args[0]))
         return true
     return mode.shadows.user_dtype(args[0])
+
+
+def _tell_size(mode: DoubleMode, func: Function, args: Args, kwargs: Kwargs) -> int:
+    """Likewise the bytes of its entries."""
+    tensor = args[0]
+    if _asks_torch(3):
+        true: int = func(mode.shadows.widen(tensor))
+        return true
+    size = mode.shadows.user_dtype(tensor).itemsize
+    return size * mode.shadows.look(tensor).numel() if func == _NBYTES else size
+
+
+def _asks_torch(depth: int) -> bool:
+    """Whether the code that many frames above is torch's own."""
+    asker = sys._getframe(depth).f_globals.get("__name__", "")
+    return asker == "torch" or asker.startswith(("torch.", "multigrad_torch."))
 
 
 def _cast(mode: DoubleMode, func: Function, args: Args, kwargs: Kwargs) -> Tensor:
@@ -126,6 +141,7 @@ def _getters(names: str) -> list[Function]:
     return [getattr(Tensor, name).__get__ for name in names.split()]
 
 
+(_ITEMSIZE, _NBYTES) = _getters("itemsize nbytes")
 _LOOKS: tuple[Function, ...] = (
     *_getters("requires_grad grad is_leaf grad_fn shape ndim device layout is_sparse _version"),
     *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.ndimension, Tensor.nelement, Tensor.stride, Tensor.is_contiguous),
@@ -147,6 +163,7 @@ _FACTORIES: tuple[Function, ...] = (
 REWRITES: Mapping[Function, Rewrite] = {
     Tensor.dtype.__get__: _tell_dtype,  # type: ignore[attr-defined]
     Tensor.type: _type,
+    **dict.fromkeys((Tensor.element_size, _ITEMSIZE, _NBYTES), _tell_size),
     **dict.fromkeys(_CASTS, _cast),
     **dict.fromkeys(_LOOKS, _look),
     **dict.fromkeys(_DRAWS, _draw),

@@ -326,6 +326,12 @@ def scripted_module() -> Case:
     return _script(nn.Sequential(nn.Linear(3, 3), nn.Tanh())), (x(2, 3),)
 
 
+@case(promotes=False)
+def scripted_module_captured() -> Case:
+    module = _script(nn.Sequential(nn.Linear(3, 3), nn.Tanh()))
+    return lambda x: module(x), (x(2, 3),)
+
+
 @torch.library.custom_op("multigrad_tests::cube", mutates_args=())
 def _cube(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return x**3 * w
@@ -473,17 +479,14 @@ def partial() -> Case:
 class Holder:
     def __init__(self) -> None:
         self.w = x(3)
-        self.memory = torch.zeros(3)
 
     def method(self, y: torch.Tensor) -> torch.Tensor:
-        self.memory += y.detach()
-        return (y * self.w + self.memory).cos()
+        return (y * self.w).cos()
 
 
 @case
 def bound_method() -> Case:
-    holder = Holder()
-    return lambda x: (x * holder.w).cos(), (x(3),)
+    return Holder().method, (x(3),)
 
 
 @case
@@ -567,7 +570,7 @@ def asserts_dtype() -> Case:
     return fn, (x(3),)
 
 
-@case
+@case(dtype=torch.float16)
 def asserts_mixed_dtypes() -> Case:
     def fn(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         assert x.dtype == torch.float32 and y.dtype == torch.float64 and x.half().dtype == torch.float16
@@ -747,3 +750,135 @@ def mixed_dtypes() -> Case:
 def half_in_the_middle() -> Case:
     layer = nn.Linear(3, 3).half()
     return lambda x: layer(x.half()).float().sin() * math.pi, (x(2, 3),)
+
+
+# ------------------------------------------------------------------------------------------------ more kinds
+
+
+@case
+def lstm_module() -> Case:
+    return nn.LSTM(3, 2), (x(2, 1, 3),)
+
+
+@case
+def gru_bidirectional() -> Case:
+    rnn = nn.GRU(3, 2, bidirectional=True)
+    return lambda x: rnn(x)[0], (x(2, 1, 3),)
+
+
+@case
+def checkpointed_reentrant() -> Case:
+    layer = nn.Linear(3, 3)
+    return lambda x: checkpoint(lambda y: layer(y).tanh(), x, use_reentrant=True), (x(2, 3).requires_grad_(),)
+
+
+@case(dtype=torch.float16)
+def saved_tensors_compressed() -> Case:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
+            return x.sin() * x
+
+    return fn, (x(3),)
+
+
+@case(promotes=False)
+def traced_by_jit() -> Case:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        layer = torch.jit.trace(nn.Linear(3, 3), torch.randn(2, 3))
+    return layer, (x(2, 3),)
+
+
+@case
+def traced_by_fx() -> Case:
+    return torch.fx.symbolic_trace(nn.Sequential(nn.Linear(3, 3), nn.GELU())), (x(2, 3),)
+
+
+@case(dtype=torch.float16)
+def asks_for_sizes() -> Case:
+    return lambda x: x * x.element_size() + x.sin() * x.itemsize * x.nbytes, (x(3, dtype=torch.float16),)
+
+
+@case
+def looks_for_the_dtype_in_a_table() -> Case:
+    table = {torch.float32: 2.0, torch.float64: 3.0}
+    return lambda x: x * table[x.dtype], (x(3),)
+
+
+@case(dtype=torch.float16)
+def gradient_scaler() -> Case:
+    layer, scaler = nn.Linear(4, 3), torch.amp.GradScaler("cpu", init_scale=1024.0)
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = layer(x).float().pow(2).mean()
+        return scaler.scale(loss) / 1024
+
+    return fn, (x(2, 4),)
+
+
+@case(dtype=torch.bfloat16)
+def autocast_as_a_decorator() -> Case:
+    layer = nn.Linear(4, 3)
+    return torch.autocast("cpu", dtype=torch.bfloat16)(lambda x: layer(x).softmax(-1)), (x(2, 4),)
+
+
+@case(dtype=torch.float16)
+def half_module_with_float32_loss() -> Case:
+    model, target = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3)).half(), torch.tensor([0, 2])
+    return lambda x: F.cross_entropy(model(x).float(), target), (x(2, 4, dtype=torch.float16),)
+
+
+@case(dtype=torch.bfloat16)
+def rotary_embedding() -> Case:
+    frequencies = 1 / (10000 ** (torch.arange(0, 4, 2).float() / 4))
+
+    def fn(q: torch.Tensor) -> torch.Tensor:
+        angles = torch.outer(torch.arange(q.shape[1], dtype=frequencies.dtype), frequencies)
+        angles = torch.cat([angles, angles], -1)
+        turned = torch.cat([-q[..., 2:], q[..., :2]], -1)
+        return (q.float() * angles.cos() + turned.float() * angles.sin()).to(q.dtype)
+
+    return fn, (x(1, 3, 4, dtype=torch.bfloat16),)
+
+
+@case(dtype=torch.float16)
+def weights_dequantised() -> Case:
+    stored, scale = torch.randint(-127, 127, (3, 4), dtype=torch.int8), torch.rand(3, 1)
+    return lambda x: x @ (stored.to(torch.float16) * scale.half()).to(x.dtype).t(), (x(2, 4),)
+
+
+@case(dtype=torch.bfloat16)
+def low_rank_adapter() -> Case:
+    base, a, b = nn.Linear(4, 4).bfloat16(), nn.Parameter(x(2, 4)), nn.Parameter(x(4, 2))
+    return lambda x: base(x) + (x.float() @ a.t() @ b.t()).to(x.dtype) * 0.5, (x(2, 4, dtype=torch.bfloat16),)
+
+
+@case(dtype=torch.bfloat16)
+def attention_in_blocks() -> Case:
+    def fn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        largest, total = torch.full((4,), -torch.inf), torch.zeros(4, dtype=torch.float32)
+        sums = torch.zeros(q.shape, dtype=torch.float32)
+        for i in range(0, 4, 2):
+            scores = q.float() @ k[i : i + 2].float().t()
+            new = torch.maximum(largest, scores.max(-1).values)
+            p, shrink = torch.exp(scores - new[:, None]), torch.exp(largest - new)
+            total, largest = total * shrink + p.sum(-1), new
+            sums = sums * shrink[:, None] + p @ v[i : i + 2].float()
+        return (sums / total[:, None]).to(q.dtype)
+
+    return fn, tuple(x(4, 3, dtype=torch.bfloat16) for _ in range(3))
+
+
+@case(dtype=torch.float16)
+def masked_with_the_least_number() -> Case:
+    mask = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+    return lambda x: (x @ x.t()).masked_fill(mask, torch.finfo(x.dtype).min).softmax(-1), (
+        x(4, 3, dtype=torch.float16),
+    )
+
+
+@case
+def double_around_float32() -> Case:
+    w = x(3, 3)
+    return lambda x: (x.float() @ w).sin().double(), (x(2, 3, dtype=torch.float64),)

@@ -108,7 +108,9 @@ def test_right(name):
 def test_wrong(name, bug):
     fn, inputs = CASES[name].make()
     report = check_grad(scaled(fn, 1 + bug), inputs, raise_exception=False)
-    assert report.verdict == "mismatch", str(report)
+    # An error of a thousandth is less than the rounding of a constant in coarser types than float32.
+    told = report.verdict == "mismatch" or bug < 2 * CASES[name].eps and report.verdict == "inconclusive"
+    assert told and "cannot be seen" not in report.reason, str(report)
 
 
 def test_convolution_of_the_documentation():
@@ -145,10 +147,15 @@ def test_another_release_of_torch_keeps_the_engine_elsewhere(monkeypatch):
 # ------------------------------------------------------------------------------------------------ what cannot be
 
 
+def size_in_memory(x):
+    """Which shows a function that it is evaluated in float64, whatever it is told."""
+    return x.clone().untyped_storage().nbytes() // x.numel()
+
+
 @pytest.mark.parametrize("bug", [0, 1e-2, 1e-3])
 def test_coarse_arithmetic_is_no_proof(bug):
     def fn(x):
-        return x * (2.0 if x.element_size() == 2 else 3.0)
+        return x * (2.0 if size_in_memory(x) == 2 else 3.0)
 
     report = check_grad(scaled(fn, 1 + bug), torch.randn(3).bfloat16(), raise_exception=False)
     assert report.verdict == "inconclusive" and "cannot be seen" in report.reason
@@ -156,7 +163,7 @@ def test_coarse_arithmetic_is_no_proof(bug):
 
 def test_float32_as_it_is_written_shows_errors_of_a_thousandth():
     def fn(x):
-        return x.sin() * (2.0 if x.element_size() == 4 else 3.0)
+        return x.sin() * (2.0 if size_in_memory(x) == 4 else 3.0)
 
     assert check_grad(fn, torch.randn(3))
     assert check_grad(scaled(fn, 1.001), torch.randn(3), raise_exception=False).verdict == "mismatch"
@@ -181,15 +188,22 @@ def test_what_the_rounding_of_double_leaves_of_zero_is_no_sign_of_low_precision(
 
 
 def test_what_refuses_float64_is_evaluated_as_it_is_written():
-    f = flatten(*function_and_inputs("scripted_module"))
+    f = flatten(*function_and_inputs("scripted_module_captured"))
     assert f.eps == 2.0**-23
     (note,) = f.findings
     assert note.kind == "promotion" and "as it is written" in note.evidence
 
 
+@pytest.mark.parametrize("name", ["scripted_module", "traced_by_jit"])
+def test_compiled_code_runs_in_float64_with_parameters_that_are_checked(name):
+    f = flatten(*function_and_inputs(name))
+    numerical, analytical, size = directional(f)
+    assert f.eps == DOUBLE and abs(numerical - analytical) <= 1e-7 * size
+
+
 def test_another_function_in_float64_is_not_trusted():
     def fn(x):
-        return x * (2.0 if x.element_size() == 4 else 3.0)
+        return x * (2.0 if size_in_memory(x) == 4 else 3.0)
 
     f = flatten(fn, torch.randn(3))
     assert f.eps == 2.0**-23 and "other ones" in f.findings[0].evidence
@@ -211,7 +225,7 @@ class WrongInHalf(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        return g * (3 if g.element_size() > 2 else 4)
+        return g * (3 if size_in_memory(g) > 2 else 4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
