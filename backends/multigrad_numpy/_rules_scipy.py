@@ -32,6 +32,7 @@ _NOT_JAX = frozenset(
         "lu_factor",
         "factorial",
         "expm_frechet",
+        "polar",
     ]
 )
 
