@@ -15,7 +15,7 @@ import numpy as np
 
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import DuckArray
-from multigrad_numpy._random import drawn
+from multigrad_numpy._random import draw
 from multigrad_numpy._refusal import refusal
 
 PROXIED = frozenset({"numpy", "scipy", "math", "cmath"})
@@ -157,7 +157,7 @@ def proxy(kind: Any, thing: Any) -> Any:
     if isinstance(thing, types.ModuleType):
         return _module(kind, thing) if thing.__name__.partition(".")[0] in PROXIED else thing
     if _is_draw(thing):
-        return drawn(kind, thing, _function(kind, thing))
+        return draw(kind, thing, _function(kind, thing))
     if isinstance(thing, types.MethodType) and (root_of(type(thing.__self__)) in PROXIED):
         return _function(kind, thing)
     if isinstance(thing, _BUILTINS) and (root_of(thing) in PROXIED or isinstance(thing, np.ufunc) or _is_bound(thing)):
@@ -166,6 +166,8 @@ def proxy(kind: Any, thing: Any) -> Any:
         from multigrad_numpy._vectorize import Vectorize
 
         return lambda *args, **kwargs: Vectorize(kind, *args, **kwargs)
+    if thing is np.random.default_rng:
+        return lambda *args, **kwargs: InstanceProxy(kind, thing(*args, **kwargs))
     if thing is np.nditer:
         return partial(_iterate, kind)
     if thing is np.ndenumerate:

@@ -1,4 +1,8 @@
-"""Random numbers whose distribution has live parameters of location and scale: the draw itself is a constant."""
+"""Methods of a random generator with live arguments: the draw itself is a constant.
+
+Numbers move with the location and the scale of their distribution; what is drawn from an array or put in random order
+takes its gradient along.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +25,39 @@ _AFFINE: dict[str, tuple[dict[str, float], Callable[..., Any]]] = {
 }
 
 
-class Draw:
-    """A method of a random generator that also takes live parameters."""
-
-    def __init__(self, kind: type[DuckArray], method: Any, otherwise: Callable[..., Any]) -> None:
-        self._kind, self._method, self._otherwise = kind, method, otherwise
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not is_live((args, kwargs)):
-            return self._otherwise(*args, **kwargs)
-        defaults, place = _AFFINE[self._method.__name__]
-        given = dict(zip((*defaults, "size"), args, strict=False)) | kwargs
-        size = given.pop("size", None)
-        parameters = {name: given.get(name, default) for name, default in defaults.items()}
-        if size is None:
-            size = np.broadcast_shapes(*(np.shape(p) for p in parameters.values())) or None
-        return place(self._kind.lift(self._method(*defaults.values(), size=size)), **parameters)
+def _variable(kind: type[DuckArray], method: Any, *args: Any, **kwargs: Any) -> Any:
+    defaults, place = _AFFINE[method.__name__]
+    given = dict(zip((*defaults, "size"), args, strict=False)) | kwargs
+    size = given.pop("size", None)
+    parameters = {name: given.get(name, default) for name, default in defaults.items()}
+    if size is None:
+        size = np.broadcast_shapes(*(np.shape(p) for p in parameters.values())) or None
+    return place(kind.lift(method(*defaults.values(), size=size)), **parameters)
 
 
-def drawn(kind: type[DuckArray], method: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in for a method of a random generator."""
-    return Draw(kind, method, otherwise) if getattr(method, "__name__", "") in _AFFINE else otherwise
+def _chosen(kind: type[DuckArray], method: Any, a: Any, *args: Any, **kwargs: Any) -> Any:
+    return kind.asarray(a)[method(len(a), *args, **kwargs)]
+
+
+def _shuffled(kind: type[DuckArray], method: Any, x: Any) -> None:
+    order = np.arange(len(x))
+    method(order)
+    x[...] = x[order]
+
+
+_DRAWS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(_AFFINE, _variable),
+    "choice": _chosen,
+    "permutation": _chosen,
+    "shuffle": _shuffled,
+}
+
+
+def draw(kind: type[DuckArray], method: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in for ``method`` of a random generator: ``otherwise``, where no argument is live."""
+    live = _DRAWS.get(getattr(method, "__name__", ""))
+    if live is None:
+        return otherwise
+    return lambda *args, **kwargs: (
+        live(kind, method, *args, **kwargs) if is_live((args, kwargs)) else otherwise(*args, **kwargs)
+    )

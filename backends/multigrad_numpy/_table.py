@@ -21,6 +21,7 @@ from multigrad_numpy._refusal import depends, refusal
 
 Rule = Callable[..., Any]
 TABLE: dict[Any, Rule] = {}
+REGISTERED: set[Any] = set()  # by the user
 _IRRELEVANT = ("order", "subok", "casting", "like", "device", "signature")
 
 
@@ -32,6 +33,7 @@ def register_numpy(function: Any, jax_function: Callable[..., Any]) -> None:
         jax_function: called with the same arguments, arrays as JAX arrays.
     """
     TABLE[function] = Elementwise(function, jax_function) if _is_ufunc(function) else Lifted(function, jax_function)
+    REGISTERED.add(function)
 
 
 def _is_ufunc(function: Any) -> bool:
