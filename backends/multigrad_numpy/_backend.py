@@ -13,6 +13,7 @@ from multigrad._user_jac import UserJacobian
 from multigrad.backends import FlatFunction, Options
 from multigrad.errors import InvalidUse
 from multigrad_numpy._function import Derivative, NumpyFunction
+from multigrad_numpy._opinion import refuse_wrong_trace, second_opinion
 from multigrad_numpy._table import register_numpy
 
 
@@ -26,6 +27,9 @@ class NumpyBackend:
     def recognises(self, leaf: object) -> bool:
         return isinstance(leaf, (np.ndarray, np.generic))
 
+    def array(self, value: Any) -> npt.NDArray[Any]:
+        return value if isinstance(value, np.ndarray) else np.from_dlpack(value)
+
     def flatten(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> FlatFunction:
         if options.params is not None:
             raise InvalidUse(
@@ -34,9 +38,9 @@ class NumpyBackend:
             )
         trace = bool(options.extra.get("trace", True))
         if options.jac is not None:
-            return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac), has_opinion=trace)
+            return NumpyFunction(fn, inputs, partial(_user_jacobian, options.jac), second_opinion if trace else None)
         if trace:
-            return NumpyFunction(fn, inputs, _traced)
+            return NumpyFunction(fn, inputs, _traced, refuse_wrong_trace)
         raise InvalidUse(
             "no_derivative",
             "with trace=False there is no derivative to check: pass yours, jac=, a function like fn, or leave trace on",
@@ -45,9 +49,6 @@ class NumpyBackend:
 
 def _traced(function: NumpyFunction) -> Derivative:
     return function.trace
-
-    def array(self, value: Any) -> npt.NDArray[Any]:
-        return value if isinstance(value, np.ndarray) else np.from_dlpack(value)
 
 
 def _user_jacobian(jac: Callable[..., Any], function: NumpyFunction) -> UserJacobian:

@@ -6,6 +6,7 @@ array is live.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from multigrad_numpy._memory import Memory, Plain
 from multigrad_numpy._refusal import conversion
+
+_ALL_DIGITS = re.compile(r"(\d\.?){15}")
 
 
 class Conversions:
@@ -78,17 +81,31 @@ class Conversions:
             return format(self.ghost, spec)
         if not spec:
             return str(self)
-        return str(self._agreed(lambda value: format(value[()], spec), f"format(x, {spec!r})"))
+        text = str(self._agreed(lambda value: format(value[()], spec), f"format(x, {spec!r})"))
+        return rounded_text(text, f"format(x, {spec!r})", self._memory.origin)
 
     def __str__(self) -> str:
         if self._memory.live and not self.shape:  # all digits of a scalar: text that can be read back
             raise conversion("str() or f'{x}'", self._memory.origin)
-        return str(self._agreed(str, "str()")) if self._memory.live else str(self.ghost)
+        if not self._memory.live:
+            return str(self.ghost)
+        return rounded_text(str(self._agreed(str, "str()")), "str()", self._memory.origin)
 
     def __repr__(self) -> str:
         if not self._memory.live:
             return repr(self.ghost)
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype})"
+
+
+def rounded_text(text: str, call: str, origin: frozenset[str]) -> str:
+    """``text``, if its numbers are rounded so far that to read them back makes steps.
+
+    Raises:
+        Unsupported: they have all their digits, so that to read them back would drop the gradient.
+    """
+    if _ALL_DIGITS.search(text):
+        raise conversion(call, origin)
+    return text
 
 
 def _trunc(value: Any) -> int:

@@ -62,8 +62,12 @@ class TracedDerivative:
         filled = np.zeros((count, rows.shape[1]))
         filled[: len(rows)] = rows
         self._compiled[mode] = count
-        with jax.enable_x64(True):
-            return np.array(jax.vmap(product)(jnp.asarray(filled))[: len(rows)])
+        try:
+            with jax.enable_x64(True):
+                return np.array(jax.vmap(product)(jnp.asarray(filled))[: len(rows)])
+        except (NotImplementedError, TypeError, ValueError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise Unsupported(f"JAX has no {mode} of something that fn calls: {reason}; pass jac=") from error
 
     @cached_property
     def matrix(self) -> Array:

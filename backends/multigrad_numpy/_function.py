@@ -13,7 +13,6 @@ from multigrad._findings import Finding
 from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
 from multigrad_numpy._arguments import Arguments
-from multigrad_numpy._opinion import second_opinion
 from multigrad_numpy._results import Results
 from multigrad_numpy._rows import Rows
 
@@ -29,6 +28,9 @@ class Derivative(Protocol):
     def jvp(self, V: Array, /) -> Array: ...
 
 
+Opinion = Callable[["NumpyFunction", Array, Array, Any], list[Finding]]
+
+
 class NumpyFunction:
     """The flat function of a NumPy function; see ``multigrad.backends.FlatFunction``.
 
@@ -39,7 +41,7 @@ class NumpyFunction:
         fn: the user's function.
         inputs: its arguments.
         derive: makes the derivative under test of this function.
-        has_opinion: whether that derivative is not itself the trace, which can then give a second opinion.
+        opinion: what is asked about a mismatch.
 
     Attributes:
         arguments: the inputs taken apart.
@@ -54,10 +56,10 @@ class NumpyFunction:
         fn: Callable[..., Any],
         inputs: tuple[Any, ...],
         derive: Callable[[NumpyFunction], Derivative],
-        has_opinion: bool = False,
+        opinion: Opinion | None = None,
     ) -> None:
         self._fn = fn
-        self._has_opinion = has_opinion
+        self._opinion = opinion
         self.arguments = Arguments.of(inputs)
         self.x = self.arguments.x
         self.inputs: Sequence[Leaf] = self.arguments.checked
@@ -100,8 +102,12 @@ class NumpyFunction:
         return TracedDerivative(self._fn, self)
 
     def second_opinion(self, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
-        """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n)."""
-        return second_opinion(self, analytical, numeric, wrong) if self._has_opinion else []
+        """Notes on a mismatch; the Jacobians and the mask of the entries in question have shape (m, n).
+
+        Raises:
+            Unsupported: the derivative under test is that of a trace, and the trace is at fault.
+        """
+        return self._opinion(self, analytical, numeric, wrong) if self._opinion is not None else []
 
     def at(self, x: Array, /) -> NumpyFunction:
         """The same function at another point."""

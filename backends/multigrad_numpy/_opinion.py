@@ -9,6 +9,7 @@ import numpy as np
 from multigrad._findings import Finding
 from multigrad.backends import Array
 from multigrad.errors import Unsupported
+from multigrad_numpy._table import REGISTERED
 
 if TYPE_CHECKING:
     from multigrad_numpy._function import NumpyFunction
@@ -48,6 +49,25 @@ def second_opinion(function: NumpyFunction, analytical: Array, numeric: Array, w
             where,
         )
     ]
+
+
+def refuse_wrong_trace(function: NumpyFunction, analytical: Array, numeric: Array, wrong: Any) -> list[Finding]:
+    """Give up a trace whose own derivative, the only one under test, is not that of NumPy's values.
+
+    Where the user registered rules, those are under test as well, and a mismatch is what it is.
+
+    Raises:
+        Unsupported: the trace is at fault, which says nothing of the user's code.
+    """
+    if REGISTERED:
+        return []
+    i, j = np.argwhere(wrong)[0]
+    raise Unsupported(
+        f"tracer fidelity: by the trace d {_place(function.outputs, i)} / d {_place(function.inputs, j)} is "
+        f"{analytical[i, j]:.9g}, by NumPy's values {numeric[i, j]:.9g}, so the trace is not used: something hides the "
+        "dependence from JAX, such as a search that ends by branches, numbers that go through text or rounding, or a "
+        "point where the function is singular; pass jac="
+    )
 
 
 def _place(leaves: Any, k: Any) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from functools import cache, update_wrapper
+from functools import cache, partial, update_wrapper
 from typing import Any
 
 import numpy as np
 
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import DuckArray
+from multigrad_numpy._random import draw
+from multigrad_numpy._refusal import refusal
 
 PROXIED = frozenset({"numpy", "scipy", "math", "cmath"})
 _BUILTINS = (types.BuiltinFunctionType, types.FunctionType, np.ufunc, type(np.sum))
@@ -57,6 +59,8 @@ class FunctionProxy:
             from multigrad_numpy._rebind import own_code
 
             return own_code(self._kind, self._function)(*args, **kwargs)
+        else:
+            args = tuple(list(arg) if type(arg) is types.GeneratorType else arg for arg in args)
         if any_duck((args, kwargs)):
             return self._kind.call(self._function, args, kwargs)
         return self._kind.lift(self._function(*args, **kwargs))
@@ -152,6 +156,8 @@ def proxy(kind: Any, thing: Any) -> Any:
     """The stand-in for something of NumPy, SciPy or ``math``; what needs none is returned as it is."""
     if isinstance(thing, types.ModuleType):
         return _module(kind, thing) if thing.__name__.partition(".")[0] in PROXIED else thing
+    if _is_draw(thing):
+        return draw(kind, thing, _function(kind, thing))
     if isinstance(thing, types.MethodType) and (root_of(type(thing.__self__)) in PROXIED):
         return _function(kind, thing)
     if isinstance(thing, _BUILTINS) and (root_of(thing) in PROXIED or isinstance(thing, np.ufunc) or _is_bound(thing)):
@@ -160,6 +166,10 @@ def proxy(kind: Any, thing: Any) -> Any:
         from multigrad_numpy._vectorize import Vectorize
 
         return lambda *args, **kwargs: Vectorize(kind, *args, **kwargs)
+    if thing is np.random.default_rng:
+        return lambda *args, **kwargs: InstanceProxy(kind, thing(*args, **kwargs))
+    if thing is np.nditer:
+        return partial(_iterate, kind)
     if thing is np.ndenumerate:
         return lambda array: ((index, array[index]) for index in np.ndindex(*np.shape(array)))
     if root_of(type(thing)) in PROXIED and hasattr(thing, "toarray") and hasattr(thing, "tocsr"):
@@ -171,6 +181,16 @@ def proxy(kind: Any, thing: Any) -> Any:
             return FrozenProxy(InstanceProxy(kind, thing.dist), thing.args, thing.kwds)
         return InstanceProxy(kind, thing)
     return thing
+
+
+def _iterate(kind: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+    if any_duck(op):
+        raise refusal("np.nditer has no traced form", "loop over np.ndindex(x.shape), or over x.flat to read")
+    return np.nditer(op, *args, **kwargs)
+
+
+def _is_draw(thing: Any) -> bool:
+    return isinstance(getattr(thing, "__self__", None), (np.random.Generator, np.random.RandomState))
 
 
 def _is_bound(thing: Any) -> bool:

@@ -180,7 +180,7 @@ def own_code(kind: type[DuckArray], function: Callable[..., Any]) -> Callable[..
         TypeError: it is not written in Python.
     """
     source: Any = getattr(function, "_implementation", function)
-    if isinstance(source, types.MethodType):
+    if isinstance(source, types.MethodType) and type(source.__func__) is types.FunctionType:  # Cython's have no code
         method: Any = source.__func__
         return types.MethodType(Rebinding(kind).function(method), source.__self__)
     if type(source) is not types.FunctionType:

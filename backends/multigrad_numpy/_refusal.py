@@ -10,22 +10,10 @@ from multigrad.errors import Unsupported
 
 # Frames of these packages are passed over when the user's own line is looked for.
 LIBRARIES = frozenset(
-    [
-        "numpy",
-        "scipy",
-        "jax",
-        "jaxlib",
-        "multigrad",
-        "multigrad_numpy",
-        "array_api_compat",
-        "opt_einsum",
-        "ml_dtypes",
-        "functools",
-        "contextlib",
-        "importlib",
-        "copy",
-    ]
-)
+    ["numpy", "scipy", "jax", "jaxlib", "multigrad", "multigrad_numpy", "array_api_compat", "opt_einsum", "ml_dtypes"]
+) | sys.stdlib_module_names - {"__main__", "test"}
+# Of these the function that the user called is named.
+_NAMED = frozenset({"numpy", "scipy"}) | sys.stdlib_module_names
 
 
 class Diverged(Unsupported):
@@ -44,6 +32,18 @@ def user_line() -> str:
     while frame is not None and _is_library(frame):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "<unknown>"
+
+
+def _called() -> str:
+    """The function of a library that the user's line calls, as far as its name is a public one."""
+    frame: FrameType | None = sys._getframe(1)
+    name = ""
+    while frame is not None and _is_library(frame):
+        root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if root in _NAMED and not frame.f_code.co_name.startswith(("_", "<")):
+            name = f"{root}'s {frame.f_code.co_name}"
+        frame = frame.f_back
+    return name
 
 
 def depends(origin: Iterable[str]) -> str:
@@ -71,6 +71,12 @@ STORED_REMEDY = "allocate the array inside the function with np.zeros_like(x) or
 
 def conversion(call: str, origin: Iterable[str]) -> Unsupported:
     """The error for ``float(x)`` and its kin."""
+    function = _called()
+    if function:
+        return refusal(
+            f"{function} wants plain numbers: {call} of {depends(origin)} would drop its gradient",
+            "pass jac=, or tell its derivative with multigrad.register_numpy(function, jax_function)",
+        )
     return refusal(
         f"{call} of {depends(origin)} would drop its gradient", "use NumPy's function on the array itself, or pass jac="
     )

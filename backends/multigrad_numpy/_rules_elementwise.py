@@ -31,6 +31,19 @@ def _arccosh(x: Any, **kwargs: Any) -> Any:
     return Elementwise(np.arccosh, jnp.arccosh, SINGULAR[np.arccosh], inside=1.5)(x, **kwargs)
 
 
+# Numbers rounded to so small a part of their size are what rounding makes of all numbers, and no steps to be seen.
+_UNSEEN = 1e-7
+
+
+@rule_for(np.round, np.around)
+def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    a = _array(a)
+    plain = np.asarray(numbers(a))
+    rounded = np.round(plain, decimals)
+    seen = 10.0 ** -int(decimals) > _UNSEEN * np.abs(plain)
+    return store(out, np.where(seen, rounded, a + (rounded - plain))[()])
+
+
 @rule_for(np.heaviside)
 def _heaviside(x1: Any, x2: Any, **kwargs: Any) -> Any:
     x1 = numbers(x1)
@@ -117,6 +130,9 @@ TABLE.update({key: _math_call(value) for key, value in _math_names().items()})
 TABLE[math.log] = lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base)
 TABLE[math.hypot] = lambda *xs: np.sqrt(sum(x * x for x in xs))
 TABLE[math.dist] = lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))
+TABLE[np.fromiter] = lambda iter, dtype, count=-1, **kwargs: np.stack(list(iter)[: None if count < 0 else count]).astype(
+    dtype
+)
 TABLE[math.fsum] = lambda xs: np.sum(np.stack(list(xs)))
 TABLE[math.prod] = lambda xs, start=1: np.prod(np.stack(list(xs))) * start
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad_numpy._movement import store
-from multigrad_numpy._rules_numpy import rule_for
+from multigrad_numpy._rules_numpy import numbers, rule_for
 from multigrad_numpy._table import TABLE, Lifted, Rule
 from multigrad_numpy._traced import TracedArray
 
@@ -50,6 +50,14 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
         np.reshape(a, [-1 if i == k else 1 for i in range(len(arrays))]) for a, k in zip(arrays, places, strict=True)
     ]
     return tuple(open_grid) if sparse else tuple(a.copy() for a in np.broadcast_arrays(*open_grid))
+
+
+@rule_for(np.arange)
+def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, **kwargs: Any) -> Any:
+    start, stop = (0, start) if stop is None else (start, stop)
+    count = len(np.arange(*(numbers(_array(v))[()] for v in (start, stop, step))))
+    made = start + np.arange(count) * step
+    return made if dtype is None else _array(made).astype(dtype)
 
 
 @rule_for(np.ediff1d)

@@ -13,7 +13,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from multigrad_numpy._duck import DuckArray
+from multigrad_numpy._conversions import rounded_text
+from multigrad_numpy._duck import DuckArray, ducks
+from multigrad_numpy._memory import together
 from multigrad_numpy._movement import store
 from multigrad_numpy._refusal import refusal
 from multigrad_numpy._table import TABLE, Elementwise, Lifted, Rule
@@ -51,11 +53,8 @@ _STEPS = [
     "argpartition",
     "argsort",
     "argwhere",
-    "array2string",
     "array_equal",
     "array_equiv",
-    "array_repr",
-    "array_str",
     "count_nonzero",
     "diag_indices_from",
     "digitize",
@@ -72,15 +71,12 @@ _STEPS = [
     "nanargmax",
     "nanargmin",
     "nonzero",
-    "round",
     "searchsorted",
     "tril_indices_from",
     "triu_indices_from",
     "isfortran",
     "typename",
     "array_equal",
-    "format_float_positional",
-    "format_float_scientific",
     "mintypecode",
 ]
 
@@ -89,6 +85,7 @@ _NOT_JAX = frozenset(
     [
         "apply_along_axis",
         "apply_over_axes",
+        "arange",
         "average",
         "block",
         "choose",
@@ -124,6 +121,7 @@ _NOT_JAX = frozenset(
         "putmask",
         "ravel_multi_index",
         "roots",
+        "round",
         "select",
         "setdiff1d",
         "setxor1d",
@@ -196,6 +194,17 @@ def steps(function: Callable[..., Any]) -> Rule:
     return rule
 
 
+def _texts(function: Callable[..., Any]) -> Rule:
+    """The rule of a function that writes numbers as text, which may be read back."""
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        name = function.__name__
+        text = function(*_numbers(args, name), **_numbers(kwargs, name))
+        return rounded_text(text, f"np.{name}()", together(duck._memory.origin for duck in ducks((args, kwargs))))
+
+    return rule
+
+
 def _numbers(tree: Any, name: str) -> Any:
     if issubclass(type(tree), DuckArray):
         return tree._agreed(lambda value: value[()] if tree._scalar else value, name)
@@ -228,6 +237,8 @@ def _enter_same_names() -> None:
 
 for _f in [getattr(np, name) for name in _UFUNC_STEPS + _STEPS]:
     TABLE[_f] = steps(_f)
+for _f in (np.array2string, np.array_repr, np.array_str, np.format_float_positional, np.format_float_scientific):
+    TABLE[_f] = _texts(_f)
 _enter_same_names()
 TABLE[np.absolute] = Elementwise(np.absolute, jnp.abs, lambda a: (a == 0) & np.iscomplexobj(a))
 

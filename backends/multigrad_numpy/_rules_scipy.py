@@ -32,6 +32,7 @@ _NOT_JAX = frozenset(
         "lu_factor",
         "factorial",
         "expm_frechet",
+        "polar",
     ]
 )
 
@@ -41,6 +42,8 @@ for _name in dir(jsp):
         continue
     TABLE[_scipy] = Elementwise(_scipy, _jax) if isinstance(_scipy, np.ufunc) else Lifted(_scipy, _jax)
 
+# Their densities need a precise betaln, which jax.scipy.special's is not; SciPy's own code takes that of ``_special``.
+_INEXACT = frozenset({"beta", "betabinom"})
 _entered: set[str] = set()
 
 
@@ -65,7 +68,7 @@ def _enter_functions(theirs: types.ModuleType, ours: types.ModuleType) -> None:
 
 
 def _enter_distributions(theirs: types.ModuleType, ours: types.ModuleType) -> None:
-    for name in dir(ours):
+    for name in set(dir(ours)) - _INEXACT:
         family, same = getattr(theirs, name, None), getattr(ours, name)
         for method in dir(same) if isinstance(same, types.ModuleType) else ():
             function = getattr(family, method, None)

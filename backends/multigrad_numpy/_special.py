@@ -104,12 +104,23 @@ def _density(a: Any, x: Any) -> Any:
     return jnp.exp((a - 1) * jnp.log(x) - x - jsp.gammaln(a))
 
 
+# jax.scipy.special's betaln is off by 1e-6 where a parameter is near 8.
+betaln: Formula = _enter(
+    "betaln",
+    lambda a, b: jsp.digamma(a) - jsp.digamma(a + b),
+    lambda a, b: jsp.digamma(b) - jsp.digamma(a + b),
+)
+beta: Formula = _enter(
+    "beta",
+    lambda a, b: beta(a, b) * (jsp.digamma(a) - jsp.digamma(a + b)),
+    lambda a, b: beta(a, b) * (jsp.digamma(b) - jsp.digamma(a + b)),
+)
 gammaincinv: Formula = _enter("gammaincinv", None, lambda a, y: 1 / _density(a, gammaincinv(a, y)))
 gammainccinv: Formula = _enter("gammainccinv", None, lambda a, y: -1 / _density(a, gammainccinv(a, y)))
 
 
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
-    return jnp.exp((a - 1) * jnp.log(x) + (b - 1) * jnp.log1p(-x) - jsp.betaln(a, b))
+    return jnp.exp((a - 1) * jnp.log(x) + (b - 1) * jnp.log1p(-x) - betaln(a, b))
 
 
 betaincinv: Formula = _enter("betaincinv", None, None, lambda a, b, y: 1 / _beta_density(a, b, betaincinv(a, b, y)))
@@ -211,3 +222,7 @@ _ARITHMETIC: dict[str, Formula] = {
 }
 for _name, _formula in _ARITHMETIC.items():
     TABLE[getattr(sp, _name)] = Elementwise(getattr(sp, _name), _formula)
+
+_pdf = getattr(sp._ufuncs, "_beta_pdf", None)  # what scipy.stats.beta.pdf is made of
+if _pdf is not None:
+    TABLE[_pdf] = Elementwise(_pdf, lambda x, a, b: _beta_density(a, b, x))

@@ -21,6 +21,7 @@ from multigrad_numpy._refusal import depends, refusal
 
 Rule = Callable[..., Any]
 TABLE: dict[Any, Rule] = {}
+REGISTERED: set[Any] = set()  # by the user
 _IRRELEVANT = ("order", "subok", "casting", "like", "device", "signature")
 
 
@@ -32,6 +33,7 @@ def register_numpy(function: Any, jax_function: Callable[..., Any]) -> None:
         jax_function: called with the same arguments, arrays as JAX arrays.
     """
     TABLE[function] = Elementwise(function, jax_function) if _is_ufunc(function) else Lifted(function, jax_function)
+    REGISTERED.add(function)
 
 
 def _is_ufunc(function: Any) -> bool:
@@ -169,13 +171,17 @@ class Lifted:
         values = [self._value(cls, a, sort) for a, sort in zip(args, places, strict=False)]
         named = {k: self._value(cls, v, by_name.get(k, "array" if is_live(v) else "static"))
                  for k, v in kwargs.items() if k in by_name or k not in _IRRELEVANT}  # fmt: skip
-        return store(out, cls.wrap(self.jax_function(*values, **named), (args, kwargs)))  # type: ignore[attr-defined]
+        result = self.jax_function(*values, **named)
+        if cls.drops((values, named), result):  # type: ignore[attr-defined]
+            origin = frozenset().union(*(d._memory.origin for d in _live_ducks((args, kwargs))))
+            raise refusal(f"{_name_of(self.function)} would drop the gradient of {depends(origin)}", "pass jac=")
+        return store(out, cls.wrap(result, (args, kwargs)))  # type: ignore[attr-defined]
 
     def _value(self, cls: type[DuckArray], value: Any, sort: str) -> Any:
         if value is None or sort == "static" and not is_live(value):
             return lower(value)
         if sort == "static":
-            name = getattr(self.function, "__name__", self.function)
+            name = _name_of(self.function)
             origin = frozenset().union(*(d._memory.origin for d in _live_ducks(value)))
             raise refusal(f"an argument of {name} that has no derivative is {depends(origin)}", "pass a constant there")
         if sort == "sequence" and isinstance(value, (list, tuple)):
@@ -183,6 +189,10 @@ class Lifted:
         if isinstance(value, (str, slice)) or callable(value) and not any_duck(value):
             return value
         return operand(cls, value)
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", function))
 
 
 def _live_ducks(tree: Any) -> Any:
@@ -199,4 +209,4 @@ def _sort_of(parameter: inspect.Parameter) -> str:
         return "sequence"
     if "list[ArrayLike]" in text or text.startswith("tuple["):
         return "sequence"
-    return "array" if "ArrayLike" in text or "numpy.ndarray" in text else "static"
+    return "array" if "Array" in text or "numpy.ndarray" in text else "static"
