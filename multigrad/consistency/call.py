@@ -125,17 +125,25 @@ def _other_order(side: Side, pair: Pair, lead: Side) -> Finding:
 def _unmatched(kind: str, side: Side, kept: Sequence[Any], others: Sequence[Side]) -> list[Finding]:
     matched = {pair.leaf.path for pair in kept}
     left: list[Leaf] = [leaf for leaf in getattr(side.f, kind) if leaf.path not in matched]
-    elsewhere = [text for other in others for text in other.f.fixed]
-    return [
-        Finding(
-            "held_fixed" if any(text.startswith(f"{leaf.path} (") for text in elsewhere) else "unmatched",
-            f"{side.name} has {leaf.path}, {leaf.dtype} of shape {leaf.shape}; "
-            f"there is no {kind[:-1]} like it in {' and '.join(_listing(other, kind) for other in others)}",
-            leaf.path,
-            "say which is which, mapping={backend: {its path: the reference's path}}",
-        )
-        for leaf in left
-    ]
+    return [_held_fixed(side, leaf, others) or _without_counterpart(kind, side, leaf, others) for leaf in left]
+
+
+def _held_fixed(side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding | None:
+    holding = [other.name for other in others if any(text.startswith(f"{leaf.path} (") for text in other.f.fixed)]
+    if not holding:
+        return None
+    evidence = f"{' and '.join(holding)} holds it fixed, so that {side.name}'s derivatives by it are not compared"
+    return Finding("held_fixed", evidence, leaf.path)
+
+
+def _without_counterpart(kind: str, side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding:
+    return Finding(
+        "unmatched",
+        f"{side.name} has {leaf.path}, {leaf.dtype} of shape {leaf.shape}; "
+        f"there is no {kind[:-1]} like it in {' and '.join(_listing(other, kind) for other in others)}",
+        leaf.path,
+        "say which is which, mapping={backend: {its path: the reference's path}}",
+    )
 
 
 def _listing(side: Side, kind: str) -> str:
