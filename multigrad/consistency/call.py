@@ -101,9 +101,12 @@ def match(sides: Mapping[str, Side], lead: Side) -> list[Finding]:
     for side in sides.values():
         side.inputs = match_inputs(lead.f.inputs, lead.f.x, side.f.inputs, side.f.x, side.layout)
         side.outputs = match_outputs(lead.f.outputs, side.f.outputs, side.layout)
+        found = frozenset(pair.reference.path for pair in side.outputs)
+        side.outline = found, len(side.f.outputs) - len(found)
     findings = [
         _other_order(side, pair, lead) for side in sides.values() for pair in side.inputs if _noticed(side, pair)
     ]
+    findings += [finding for side in sides.values() for finding in _reshaped(side, lead)]
     for kind in ("inputs", "outputs"):
         common = set.intersection(*({p.reference.path for p in getattr(side, kind)} for side in sides.values()))
         for side in sides.values():
@@ -115,6 +118,17 @@ def match(sides: Mapping[str, Side], lead: Side) -> list[Finding]:
 
 def _noticed(side: Side, pair: Pair) -> bool:
     return pair.axes is not None and pair.leaf.path not in side.layout.axes
+
+
+def _reshaped(side: Side, lead: Side) -> list[Finding]:
+    """Outputs that hold the numbers in one order but in another shape, which may broadcast otherwise later on."""
+    return [
+        Finding(
+            "layout", f"{side.name} returns it in shape {p.leaf.shape}, {lead.name} in {p.reference.shape}", p.leaf.path
+        )
+        for p in side.outputs
+        if p.axes is None and p.leaf.shape != p.reference.shape
+    ]
 
 
 def _other_order(side: Side, pair: Pair, lead: Side) -> Finding:
@@ -137,10 +151,11 @@ def _held_fixed(side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding | Non
 
 
 def _without_counterpart(kind: str, side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding:
+    lacking = [o for o in others if leaf.path not in {own.path for own in getattr(o.f, kind)}] or others
     return Finding(
         "unmatched",
         f"{side.name} has {leaf.path}, {leaf.dtype} of shape {leaf.shape}; "
-        f"there is no {kind[:-1]} like it in {' and '.join(_listing(other, kind) for other in others)}",
+        f"there is no {kind[:-1]} like it in {' and '.join(_listing(other, kind) for other in lacking)}",
         leaf.path,
         "say which is which, mapping={backend: {its path: the reference's path}}",
     )

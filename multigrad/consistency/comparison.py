@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
@@ -113,16 +114,16 @@ class _Comparison:
         evidence, target = self.evidence, self.evidence.target
         for side in evidence.others(target):
             status = evidence.values[side.name, target.name]
-            if evidence.alike(side.name, target.name):
+            if (status == Status.OK).all():
                 continue
             conventions, slips = name_values(side, target, status)
             named = {*(slip.where for slip in slips), *(convention.where for convention in conventions)}
             self.findings += [*slips, *(f for f in self._locate(side, status) if f.where not in named)]
             self.worst += by_value(evidence.sides, side, target, status)
-            if {side.name, target.name} & set(evidence.refuted):
+            if evidence.alike(side.name, target.name) or {side.name, target.name} & set(evidence.refuted):
                 continue
             self.conventions += conventions
-            if len(conventions) == _leaves(side, status) and all(self._accepts(c) for c in conventions):
+            if 0 < len(conventions) == _leaves(side, status) and all(self._accepts(c) for c in conventions):
                 self.excused.append(side.name)
 
     def _locate(self, side: Side, status: Codes) -> list[Finding]:
@@ -153,6 +154,9 @@ class _Comparison:
 
     def _show_refuted(self, evidence: Evidence) -> None:
         for name in evidence.refuted:
+            report = evidence.sides[name].report
+            found = [] if report is None else report.findings
+            self.findings += [replace(f, evidence=f"{name}: {f.evidence}") for f in found if f.kind == "diagnosis"]
             for claim in evidence.claims[name]:
                 self.worst += by_derivative(evidence.sides, evidence.sides[name], claim, claim.status, claim.numeric)
 

@@ -56,8 +56,10 @@ class Evidence:
         return (other for other in self.sides.values() if other is not side)
 
     def alike(self, a: str, b: str) -> bool:
-        """Whether two sides have the same values, as far as can be told."""
-        return a == b or not (self.values[a, b] == Status.MISMATCH).any()
+        """Whether two sides have the same outputs with the same values, as far as can be told."""
+        if a == b:
+            return True
+        return self.sides[a].outline == self.sides[b].outline and not (self.values[a, b] == Status.MISMATCH).any()
 
     def compare_values(self) -> None:
         """Compare the values of each two sides."""

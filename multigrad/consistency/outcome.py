@@ -167,6 +167,8 @@ def _value_cell(outcome: Outcome, side: Side) -> Cell:
     measured_by = evidence.right if side.name in evidence.right else [evidence.target.name]
     others = [evidence.sides[name] for name in measured_by if name != side.name] or list(evidence.others(side))
     cells = [value_cell(side, other, evidence.values[side.name, other.name]) for other in others]
+    if any(other.outline != side.outline for other in others):
+        return Cell(Consistency.MISMATCH, f"other outputs than {others[0].name}")
     cell = max(cells, key=lambda c: (c.answer.severity if c.answer else 0, c.sharpness))
     if side.name in outcome.excused:
         return Cell(Consistency.CONVENTION, f"convention, {cell.note}", cell.sharpness)

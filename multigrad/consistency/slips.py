@@ -106,4 +106,4 @@ def _take(a: Numbers, cut: slice, axis: int) -> Numbers:
     return a[(slice(None),) * axis + (cut,)]
 
 
-TESTS: Sequence[Test] = (_where, _factor, _offset, _shift, _flip, _order, _single, _part)
+TESTS: Sequence[Test] = (_where, _single, _factor, _offset, _shift, _flip, _order, _part)
