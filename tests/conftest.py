@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 
 # Large grids, of which an ordinary run takes one test in so many; `make test-all` takes them whole.
 GRIDS = {
+    "consistency/test_ports.py": 6,
     "consistency/test_suite.py": 4,
     "jax/test_promote.py": 5,
     "numpy/test_batched_functions.py": 12,

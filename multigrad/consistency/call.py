@@ -101,9 +101,12 @@ def match(sides: Mapping[str, Side], lead: Side) -> list[Finding]:
     for side in sides.values():
         side.inputs = match_inputs(lead.f.inputs, lead.f.x, side.f.inputs, side.f.x, side.layout)
         side.outputs = match_outputs(lead.f.outputs, side.f.outputs, side.layout)
+        found = frozenset(pair.reference.path for pair in side.outputs)
+        side.outline = found, len(side.f.outputs) - len(found)
     findings = [
         _other_order(side, pair, lead) for side in sides.values() for pair in side.inputs if _noticed(side, pair)
     ]
+    findings += [finding for side in sides.values() for finding in _reshaped(side, lead)]
     for kind in ("inputs", "outputs"):
         common = set.intersection(*({p.reference.path for p in getattr(side, kind)} for side in sides.values()))
         for side in sides.values():
@@ -117,6 +120,17 @@ def _noticed(side: Side, pair: Pair) -> bool:
     return pair.axes is not None and pair.leaf.path not in side.layout.axes
 
 
+def _reshaped(side: Side, lead: Side) -> list[Finding]:
+    """Outputs that hold the numbers in one order but in another shape, which may broadcast otherwise later on."""
+    return [
+        Finding(
+            "layout", f"{side.name} returns it in shape {p.leaf.shape}, {lead.name} in {p.reference.shape}", p.leaf.path
+        )
+        for p in side.outputs
+        if p.axes is None and p.leaf.shape != p.reference.shape
+    ]
+
+
 def _other_order(side: Side, pair: Pair, lead: Side) -> Finding:
     axes = named(pair.axes or (), pair.leaf.shape)
     return Finding("layout", f"holds the numbers of {lead.name}'s {pair.reference.path}, {axes}", pair.leaf.path)
@@ -125,17 +139,26 @@ def _other_order(side: Side, pair: Pair, lead: Side) -> Finding:
 def _unmatched(kind: str, side: Side, kept: Sequence[Any], others: Sequence[Side]) -> list[Finding]:
     matched = {pair.leaf.path for pair in kept}
     left: list[Leaf] = [leaf for leaf in getattr(side.f, kind) if leaf.path not in matched]
-    elsewhere = [text for other in others for text in other.f.fixed]
-    return [
-        Finding(
-            "held_fixed" if any(text.startswith(f"{leaf.path} (") for text in elsewhere) else "unmatched",
-            f"{side.name} has {leaf.path}, {leaf.dtype} of shape {leaf.shape}; "
-            f"there is no {kind[:-1]} like it in {' and '.join(_listing(other, kind) for other in others)}",
-            leaf.path,
-            "say which is which, mapping={backend: {its path: the reference's path}}",
-        )
-        for leaf in left
-    ]
+    return [_held_fixed(side, leaf, others) or _without_counterpart(kind, side, leaf, others) for leaf in left]
+
+
+def _held_fixed(side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding | None:
+    holding = [other.name for other in others if any(text.startswith(f"{leaf.path} (") for text in other.f.fixed)]
+    if not holding:
+        return None
+    evidence = f"{' and '.join(holding)} holds it fixed, so that {side.name}'s derivatives by it are not compared"
+    return Finding("held_fixed", evidence, leaf.path)
+
+
+def _without_counterpart(kind: str, side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding:
+    lacking = [o for o in others if leaf.path not in {own.path for own in getattr(o.f, kind)}] or others
+    return Finding(
+        "unmatched",
+        f"{side.name} has {leaf.path}, {leaf.dtype} of shape {leaf.shape}; "
+        f"there is no {kind[:-1]} like it in {' and '.join(_listing(other, kind) for other in lacking)}",
+        leaf.path,
+        "say which is which, mapping={backend: {its path: the reference's path}}",
+    )
 
 
 def _listing(side: Side, kind: str) -> str:

@@ -46,7 +46,9 @@ def check_consistency(
         functions: one function for each backend, by the backend's name; or one function for all of them.
         inputs: as for ``check_grad``, given once: arrays of NumPy or any framework, which are handed to each backend
             as its own. A dict whose keys are the backends' names gives each its own inputs; they must hold the same
-            numbers, matched by path, by name, or in another order of their axes.
+            numbers, matched by path, by name, or in another order of their axes. What is not to be differentiated
+            (and what a framework can't differentiate by, as running means), give as a tensor of torch that does not
+            require grad beside others that do.
         backends: the names, if one function is given for all; all that are installed if left alone.
         reference: the backend that counts as right (the original of a port), and whose paths are used. Without it
             the majority is right, and the paths are those of the first.
@@ -60,7 +62,8 @@ def check_consistency(
         modes: ``"reverse"``, ``"forward"``.
         rtol: relative tolerance: of derivatives; of values, what is called different rather than not told.
         accept: conventions that may differ, though each is another definition: "ddof", "gelu", "conjugation",
-            "padding".
+            "padding"; and "stop_gradient": that derivatives are not those of the values, if they are the same in
+            all; "symmetric_domain": that derivatives differ by what makes a symmetric matrix another one.
         order: 2 to compare the derivatives of the gradients as well, of backends that have them.
         seed: of all random numbers in the comparison.
         raise_exception: whether to raise and warn, or only to return the report.

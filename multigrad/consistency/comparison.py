@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,11 +15,12 @@ from multigrad.consistency.call import Call, match
 from multigrad.consistency.conventions import LEGAL, Convention
 from multigrad.consistency.discrepancies import by_derivative, by_value
 from multigrad.consistency.evidence import Evidence
-from multigrad.consistency.naming import accumulation, name_values, set_phases
+from multigrad.consistency.naming import accumulation, name_stopped, name_values, set_phases
 from multigrad.consistency.outcome import Outcome, Weighed, report
 from multigrad.consistency.report import ConsistencyReport, Discrepancy
 from multigrad.consistency.second_sides import second_order
 from multigrad.consistency.sides import Side
+from multigrad.consistency.whereabouts import locate
 from multigrad.errors import InvalidUse
 
 
@@ -112,16 +114,26 @@ class _Comparison:
         evidence, target = self.evidence, self.evidence.target
         for side in evidence.others(target):
             status = evidence.values[side.name, target.name]
-            if evidence.alike(side.name, target.name):
+            if (status == Status.OK).all():
                 continue
             conventions, slips = name_values(side, target, status)
-            self.findings += slips
+            named = {*(slip.where for slip in slips), *(convention.where for convention in conventions)}
+            self.findings += [*slips, *(f for f in self._locate(side, status) if f.where not in named)]
             self.worst += by_value(evidence.sides, side, target, status)
-            if {side.name, target.name} & set(evidence.refuted):
+            if evidence.alike(side.name, target.name) or {side.name, target.name} & set(evidence.refuted):
                 continue
             self.conventions += conventions
-            if len(conventions) == _leaves(side, status) and all(self._accepts(c) for c in conventions):
+            if 0 < len(conventions) == _leaves(side, status) and all(self._accepts(c) for c in conventions):
                 self.excused.append(side.name)
+
+    def _locate(self, side: Side, status: Codes) -> list[Finding]:
+        """What the derivatives say of where the values part, of sides that have derivatives."""
+        ours, theirs = (self.evidence.claims[name][:1] for name in (side.name, self.evidence.target.name))
+        return [
+            finding
+            for one, other in zip(ours, theirs, strict=False)
+            for finding in locate(side, self.evidence.target, one, other, status, self.call.rtol)
+        ]
 
     def _accepts(self, convention: Convention) -> bool:
         return convention.name in LEGAL or convention.name in self.call.accept
@@ -130,12 +142,23 @@ class _Comparison:
         """Who is to blame by the evidence of one order."""
         groups = [[name for name in group if name not in excused] for group in evidence.groups]
         groups = [group for group in groups if group]
-        blamed = blame(groups, evidence.voices, evidence.refuted, evidence.foreign(), self.call.reference)
-        for name in evidence.refuted:
-            for claim in evidence.claims[name]:
-                self.worst += by_derivative(evidence.sides, evidence.sides[name], claim, claim.status)
+        accused, foreign = ([], []) if evidence.stopped else (evidence.refuted, evidence.foreign())
+        blamed = blame(groups, evidence.voices, accused, foreign, self.call.reference)
+        for names in evidence.refuted_alike():
+            self.conventions += name_stopped(evidence.sides[names[0]], names, evidence.claims[names[0]][0])
         apart = len(groups) > 1 or len(evidence.voices) > 1
-        return Weighed(evidence, blamed, apart, self._differing(evidence, set(blamed)))
+        differing = self._differing(evidence, set(blamed))
+        if "stop_gradient" not in self.call.accept and not (evidence.stopped and differing):
+            self._show_refuted(evidence)
+        return Weighed(evidence, blamed, apart, differing)
+
+    def _show_refuted(self, evidence: Evidence) -> None:
+        for name in evidence.refuted:
+            report = evidence.sides[name].report
+            found = [] if report is None else report.findings
+            self.findings += [replace(f, evidence=f"{name}: {f.evidence}") for f in found if f.kind == "diagnosis"]
+            for claim in evidence.claims[name]:
+                self.worst += by_derivative(evidence.sides, evidence.sides[name], claim, claim.status, claim.numeric)
 
     def _compare_low_precision(self) -> None:
         """Note values that differ at the user's precision by more than its rounding, though not in float64."""
@@ -181,8 +204,9 @@ class _Comparison:
         for name in (n for group in evidence.voices for n in group if n not in right):
             differing[name] = f"differs from {right[0]}"
             status = evidence.jacobians[name, right[0]]
-            speaker = name if evidence.sides[name].differentiated else right[0]
-            self.worst += by_derivative(evidence.sides, evidence.sides[speaker], evidence.claims[speaker][0], status)
+            pair = (name, right[0]) if evidence.sides[name].differentiated else (right[0], name)
+            claim, other = (evidence.claims[speaker][0] for speaker in pair)
+            self.worst += by_derivative(evidence.sides, evidence.sides[pair[0]], claim, status, other.jacobian)
         return differing
 
 

@@ -25,7 +25,7 @@ Numbers = npt.NDArray[Any]
 # Right answers to one question: the sides are consistent.
 LEGAL = ("kink", "tie", "undefined_gradient", "jump", "nan_propagation", "phase", "float32_accumulation")
 # Answers to two questions: the sides are consistent only if the user accepts the convention by name.
-DEFINITIONS = ("ddof", "gelu", "conjugation", "padding")
+DEFINITIONS = ("ddof", "gelu", "conjugation", "padding", "stop_gradient", "symmetric_domain")
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,13 @@ def relative_gap(a: Side, b: Side) -> Array:
     return np.where(same, 0.0, np.where(np.isfinite(gap), gap, np.inf))
 
 
-def by_derivative(sides: Mapping[str, Side], side: Side, claim: Claim, wrong: Codes) -> Iterator[Discrepancy]:
-    """The entries of one side's Jacobian that are wrong, by its own numerical one or by another side's."""
+def by_derivative(
+    sides: Mapping[str, Side], side: Side, claim: Claim, wrong: Codes, other: Array
+) -> Iterator[Discrepancy]:
+    """The entries of one side's Jacobian that are wrong, by ``other``: its own numerical one, or another side's."""
     with np.errstate(all="ignore"):
-        size = np.maximum(np.abs(claim.jacobian), np.abs(claim.numeric))
-        excess = np.abs(claim.jacobian - claim.numeric) / np.where(size > 0, size, 1.0)
+        size = np.maximum(np.abs(claim.jacobian), np.abs(other))
+        excess = np.abs(claim.jacobian - other) / np.where(size > 0, size, 1.0)
     excess = np.where(wrong == Status.MISMATCH, np.where(np.isfinite(excess), excess, np.inf), -1.0)
     for flat in np.argsort(-excess, axis=None, kind="stable")[:SHOWN]:
         i, j = (int(k) for k in np.unravel_index(flat, excess.shape))
@@ -79,7 +81,7 @@ def _said(side: Side, mode: str, i: int, j: int) -> float | None:
 
 
 def table(
-    sides: Mapping[str, Side], values: Mapping[str, Cell], differing: Mapping[str, str]
+    sides: Mapping[str, Side], values: Mapping[str, Cell], differing: Mapping[str, str], stopped: bool
 ) -> dict[str, dict[str, Cell]]:
     """What is said of each backend: value, reverse, forward.
 
@@ -87,14 +89,18 @@ def table(
         sides: the sides, checked.
         values: the cells of the first column.
         differing: backends whose derivative is not that of the agreeing ones, with the words to say so.
+        stopped: gradients may be stopped.
     """
     return {
-        name: {"value": values[name], **{mode: derivative_cell(side, mode, differing.get(name)) for mode in MODES}}
+        name: {
+            "value": values[name],
+            **{mode: derivative_cell(side, mode, differing.get(name), stopped) for mode in MODES},
+        }
         for name, side in sides.items()
     }
 
 
-def derivative_cell(side: Side, mode: str, differing: str | None) -> Cell:
+def derivative_cell(side: Side, mode: str, differing: str | None, stopped: bool) -> Cell:
     """What is said of a side's derivative by one mode."""
     if side.report is None or side.borrowed:
         return NOTHING
@@ -102,10 +108,12 @@ def derivative_cell(side: Side, mode: str, differing: str | None) -> Cell:
     if leg is None:
         return Cell(Consistency.OK, "agrees") if mode in side.report.agreeing else NOTHING
     status = Status(int(leg.status.max(initial=0)))
-    if status is Status.MISMATCH:
+    if status is Status.MISMATCH and not stopped:
         return Cell(Consistency.MISMATCH, "wrong for its own values")
     if differing:
         return Cell(Consistency.MISMATCH, differing)
+    if status is Status.MISMATCH:
+        return Cell(Consistency.CONVENTION, "stopped in places")
     if status is Status.NONDIFFERENTIABLE:
         return Cell(Consistency.CONVENTION, "legal choices at kinks", _sharpness(leg))
     if status is Status.INCONCLUSIVE:

@@ -14,6 +14,7 @@ from multigrad.consistency.call import Call
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.naming import name_kinks
 from multigrad.consistency.sides import Side, check, check_with
+from multigrad.consistency.symmetry import lost_in_symmetry, name_symmetric
 
 RTOL = 1e-7
 
@@ -34,7 +35,7 @@ class Evidence:
         claims: what each side says of the Jacobian.
         refuted: the sides whose derivative is not that of their own function.
         jacobians: statuses of the Jacobians' entries, for each two sides with the target's values.
-        voices: those sides by derivatives, the refuted left out.
+        voices: those sides by derivatives, the refuted left out unless their word counts.
     """
 
     def __init__(self, call: Call, sides: dict[str, Side], lead: Side) -> None:
@@ -55,8 +56,10 @@ class Evidence:
         return (other for other in self.sides.values() if other is not side)
 
     def alike(self, a: str, b: str) -> bool:
-        """Whether two sides have the same values, as far as can be told."""
-        return a == b or not (self.values[a, b] == Status.MISMATCH).any()
+        """Whether two sides have the same outputs with the same values, as far as can be told."""
+        if a == b:
+            return True
+        return self.sides[a].outline == self.sides[b].outline and not (self.values[a, b] == Status.MISMATCH).any()
 
     def compare_values(self) -> None:
         """Compare the values of each two sides."""
@@ -87,16 +90,39 @@ class Evidence:
         """Compare the derivatives of each two sides that are like the target; returns the choices at kinks."""
         conventions: list[Convention] = []
         group = [name for name in self.sides if self.alike(name, self.target.name)]
-        voting = [name for name in group if self.claims[name] and name not in self.refuted]
+        voting = [name for name in group if self.claims[name] and self._has_a_voice(name)]
         for a, b in combinations(voting, 2):
             one, other = self.claims[a][0], self.claims[b][0]
             status = compare_jacobians(self.sides[a], self.sides[b], one, other, self.call.rtol)
             chosen = legal_choices(one, other, status)
             conventions += name_kinks(self.sides[a], self.sides[b], one, other, chosen)
+            lost = lost_in_symmetry(self.sides[a], self.sides[b], one, other, status, self.call.rtol)
+            conventions += name_symmetric(self.sides[a], self.sides[b], one, other, lost)
+            chosen |= lost & ("symmetric_domain" in self.call.accept)
             status = np.where(chosen, Status.NONDIFFERENTIABLE, status).astype(np.int8)
             self.jacobians[a, b] = self.jacobians[b, a] = status
         self.voices = groups(voting, lambda a, b: not (self.jacobians[a, b] == Status.MISMATCH).any())
         return conventions
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a derivative counts as right that is not that of the values, as where gradients are stopped."""
+        return bool(self.refuted) and ("stop_gradient" in self.call.accept or self.call.reference in self.refuted)
+
+    def _has_a_voice(self, name: str) -> bool:
+        """Whether a side's derivative is compared with the others'; an estimate knows of no stopped gradient."""
+        return not self.sides[name].borrowed if self.stopped else name not in self.refuted
+
+    def refuted_alike(self) -> Groups:
+        """The refuted sides by what they say, those left out that are alone in it and whose word does not count."""
+        speaking = [name for name in self.refuted if self.sides[name].differentiated]
+        found = groups(speaking, lambda a, b: self.alike(a, b) and self._say_the_same(a, b))
+        return [group for group in found if self.stopped or len(group) > 1]
+
+    def _say_the_same(self, a: str, b: str) -> bool:
+        one, other = self.claims[a][0], self.claims[b][0]
+        status = compare_jacobians(self.sides[a], self.sides[b], one, other, self.call.rtol)
+        return not (status == Status.MISMATCH).any()
 
     def foreign(self) -> list[str]:
         """Sides whose derivative is another function's, or in whose place another's is confirmed and theirs is not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -117,11 +117,32 @@ def name_kinks(a: Side, b: Side, one: Claim, other: Claim, chosen: Mask) -> list
     return found
 
 
+def name_stopped(side: Side, names: Sequence[str], claim: Claim) -> list[Convention]:
+    """Say where the derivative of ``side``, and of all of ``names``, is not that of the values."""
+    found = []
+    for output, rows in zip(side.outputs, spans(side.outputs), strict=True):
+        for leaf, columns in zip(side.inputs, spans(side.inputs), strict=True):
+            where = np.argwhere(claim.status[rows, columns] == Status.MISMATCH)
+            if len(where):
+                i, j = (int(k) for k in where[0] + [rows.start, columns.start])
+                evidence = (
+                    f"by {' and '.join(names)} {leaf.reference.place(leaf.reference.start + j - columns.start)} has the "
+                    f"derivative {claim.jacobian[i, j]:.6g}, by the values {claim.numeric[i, j]:.6g} ({_count(len(where))}): "
+                    "a gradient is stopped, or it is wrong"
+                )
+                place = f"{output.reference.path} by {leaf.reference.path}"
+                found.append(Convention("stop_gradient", place, (names[0], names[-1]), evidence))
+    return found
+
+
 def _choices(a: Side, b: Side, x: float, y: float, count: int) -> str:
     return (
-        f"there is no derivative here: {a.name} chooses {x:.6g}, {b.name} {y:.6g}, and both are legal "
-        f"({count} such {'entry' if count == 1 else 'entries'})"
+        f"there is no derivative here: {a.name} chooses {x:.6g}, {b.name} {y:.6g}, and both are legal ({_count(count)})"
     )
+
+
+def _count(count: int) -> str:
+    return f"{count} such {'entry' if count == 1 else 'entries'}"
 
 
 def _kind(side: Side, one: Claim, other: Claim, chosen: Mask, i: int, columns: slice) -> str:

@@ -62,6 +62,11 @@ class Outcome:
         return [self.first] if self.second is None else [self.first, self.second]
 
     @property
+    def stopped(self) -> bool:
+        """Whether a derivative need not be that of the values."""
+        return "stop_gradient" in self.evidence.call.accept
+
+    @property
     def blamed(self) -> Mapping[str, str]:
         """The odd ones out, each with the evidence."""
         later = {} if self.second is None else {n: f"{why}, at order 2" for n, why in self.second.blamed.items()}
@@ -81,7 +86,7 @@ def report(outcome: Outcome) -> ConsistencyReport:
         blame=outcome.blamed,
         agreeing=right if len(right) > 1 or reference else (),
         table=_table(outcome),
-        worst=tuple(sorted(outcome.worst, key=lambda d: -d.excess)[:SHOWN]),
+        worst=_worst(outcome.worst),
         conventions=tuple(dict.fromkeys(outcome.conventions)),
         findings=tuple(dict.fromkeys(noted)),
         layouts={name: side.orders for name, side in sides.items() if side.orders},
@@ -93,22 +98,31 @@ def report(outcome: Outcome) -> ConsistencyReport:
     )
 
 
+def _worst(entries: Sequence[Discrepancy]) -> tuple[Discrepancy, ...]:
+    """Each entry once, the worst first."""
+    ranked = sorted(entries, key=lambda d: -d.excess)
+    once = {(d.what, d.output, d.input): d for d in reversed(ranked)}
+    return tuple(sorted(once.values(), key=lambda d: -d.excess)[:SHOWN])
+
+
 def _table(outcome: Outcome) -> dict[str, dict[str, Cell]]:
     sides = outcome.evidence.sides
-    cells = table(sides, {name: _value_cell(outcome, side) for name, side in sides.items()}, outcome.first.differing)
+    values = {name: _value_cell(outcome, side) for name, side in sides.items()}
+    cells = table(sides, values, outcome.first.differing, outcome.stopped)
     if outcome.evidence.call.order == 2:
         for name, row in cells.items():
-            row["second"] = _second_cell(outcome.second, name)
+            row["second"] = _second_cell(outcome, name)
     return cells
 
 
-def _second_cell(second: Weighed | None, name: str) -> Cell:
+def _second_cell(outcome: Outcome, name: str) -> Cell:
+    second = outcome.second
     if second is None or name not in second.evidence.sides:
         return NOTHING
     side, target = second.evidence.sides[name], second.evidence.target
     if not second.evidence.alike(name, target.name):
         return Cell(Consistency.MISMATCH, f"another gradient than {target.name}")
-    return derivative_cell(side, "reverse", second.differing.get(name))
+    return derivative_cell(side, "reverse", second.differing.get(name), outcome.stopped)
 
 
 def _verdict(outcome: Outcome) -> tuple[Consistency, str]:
@@ -116,6 +130,9 @@ def _verdict(outcome: Outcome) -> tuple[Consistency, str]:
     apart = any(weighed.apart for weighed in outcome.orders)
     if outcome.blamed or apart or outcome.moved or any(f.where.startswith("output") for f in lost):
         return Consistency.MISMATCH, ""
+    refuted = {name: None for weighed in outcome.orders for name in weighed.evidence.refuted}
+    if refuted and not outcome.stopped:
+        return Consistency.MISMATCH, f"the derivatives of {' and '.join(refuted)} are not those of their own values"
     reason = _doubt(outcome) or next((f.evidence for f in lost), "")
     if reason:
         return Consistency.INCONCLUSIVE, reason
@@ -131,7 +148,7 @@ def _doubt(outcome: Outcome) -> str:
     speaking = [side.name for side in evidence.sides.values() if side.differentiated]
     # Whether a value is NaN, and what is made of free phases, has been seen by comparing the sides.
     seen = {"non_finite", "ill_defined"} if len(speaking) > 1 else {"non_finite"}
-    for name, side in evidence.sides.items():
+    for name, side in (item for weighed in outcome.orders for item in weighed.evidence.sides.items()):
         found = [] if side.report is None else side.report.findings
         errors = [f for f in found if f.severity == "error" and f.kind not in seen]
         if errors:
@@ -150,6 +167,8 @@ def _value_cell(outcome: Outcome, side: Side) -> Cell:
     measured_by = evidence.right if side.name in evidence.right else [evidence.target.name]
     others = [evidence.sides[name] for name in measured_by if name != side.name] or list(evidence.others(side))
     cells = [value_cell(side, other, evidence.values[side.name, other.name]) for other in others]
+    if any(other.outline != side.outline for other in others):
+        return Cell(Consistency.MISMATCH, f"other outputs than {others[0].name}")
     cell = max(cells, key=lambda c: (c.answer.severity if c.answer else 0, c.sharpness))
     if side.name in outcome.excused:
         return Cell(Consistency.CONVENTION, f"convention, {cell.note}", cell.sharpness)

@@ -40,6 +40,7 @@ class Side:
         outputs: its outputs beside the reference's.
         report: what ``check_grad`` says of it alone; None until it has been checked.
         borrowed: its function has no derivative of its own, and was checked against another side's.
+        outline: which of the lead's outputs it has, and how many others.
         signs: factors that its outputs may be multiplied by (eigenvectors), in common places; NaN: any phase.
     """
 
@@ -50,6 +51,7 @@ class Side:
     outputs: Sequence[Pair] = ()
     report: GradReport | None = None
     borrowed: bool = False
+    outline: tuple[frozenset[str], int] = (frozenset(), 0)
     signs: Array = field(default_factory=lambda: np.ones(1))
 
     @property

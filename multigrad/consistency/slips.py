@@ -10,6 +10,8 @@ from multigrad.consistency.conventions import Difference, Numbers
 
 Test = Callable[[Difference], str | None]
 
+SINGLE = 2.0**-23
+
 
 def diagnose(difference: Difference) -> str:
     """Say how the first array differs from the second, if it does so in a way that has a name; else nothing."""
@@ -26,6 +28,8 @@ def _factor(d: Difference) -> str | None:
     used = d.b != 0
     ratio = d.a[used] / d.b[used]
     if not ratio.size or not d.same(ratio, np.full_like(ratio, ratio[0])):
+        return None
+    if not ratio[0]:
         return None
     factor = complex(ratio[0]) if np.iscomplexobj(ratio) else float(ratio[0])
     sizes = sorted({n for x in d.inputs for n in (*x.shape, x.size) if n > 1})
@@ -90,8 +94,16 @@ def _order(d: Difference) -> str | None:
     return None
 
 
+def _single(d: Difference) -> str | None:
+    """Float32 somewhere in code that is given float64: the difference is of the size of its rounding."""
+    gap = np.abs(d.a - d.b) / np.max(np.abs(d.b), initial=0.0)
+    if d.tolerance > SINGLE / 4 or not SINGLE / 32 < gap.max(initial=0.0) < 2 * SINGLE:
+        return None
+    return "the difference is of the size of float32's rounding: a constant or a part of one of them may be in float32"
+
+
 def _take(a: Numbers, cut: slice, axis: int) -> Numbers:
     return a[(slice(None),) * axis + (cut,)]
 
 
-TESTS: Sequence[Test] = (_where, _factor, _offset, _shift, _flip, _order, _part)
+TESTS: Sequence[Test] = (_where, _single, _factor, _offset, _shift, _flip, _order, _part)

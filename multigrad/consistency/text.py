@@ -37,6 +37,8 @@ def _headline(report: ConsistencyReport) -> str:
             return f"{_listed(names)} differ by convention alone: {', '.join(kinds)}"
         case Consistency.INCONCLUSIVE:
             return f"it cannot be told whether {_listed(names)} are the same function"
+    if report.reason:
+        return f"{_listed(names)} say the same, and it does not hold"
     return f"{_listed(names)} differ, and it cannot be told which is right"
 
 

@@ -22,7 +22,8 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_every_row_has_its_line() -> None:
-    assert len(LINES) == len([row for row in TEXT.splitlines() if row.startswith("| ")]) - 3
+    rows = [row for row in TEXT.splitlines() if row.startswith("| ") and not row.startswith("| what |")]
+    assert len(LINES) == len(rows) >= 25
 
 
 @pytest.mark.parametrize(("what", "line", "said"), LINES, ids=[what[:30] for what, _, _ in LINES])

@@ -22,13 +22,7 @@ LAST_OF_MODULE = tuple(f"[{module.CASES[-1].name}]" for module in MODULES)
 SHARP = {"float64": 1e-6, "float32": 3e-2}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation() -> Iterator[None]:
-    """XLA's optimisations take longer than everything else."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 @pytest.fixture(autouse=True)
