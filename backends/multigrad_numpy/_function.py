@@ -75,7 +75,8 @@ class NumpyFunction:
         self.outputs: Sequence[Leaf] = self.results.leaves
         self._rows = Rows(fn, self.arguments, self.results)
         self.eps = self.results.eps
-        self.written = max([self.eps, *(float(np.finfo(leaf.dtype).eps) for leaf in self.inputs)])
+        given = (np.dtype(leaf.dtype) for leaf in self.inputs)
+        self.written = max([self.eps, *(float(np.finfo(dtype).eps) for dtype in given if dtype.kind in "fc")])
         self._derive = derive
         self._derivative = derive(self)
 

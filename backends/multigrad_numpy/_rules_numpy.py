@@ -295,5 +295,5 @@ def _refuses(what: str, remedy: str) -> Rule:
     return rule
 
 
-for _f, _texts in REFUSED.items():
-    TABLE[_f] = _refuses(*_texts)
+for _f, (_what, _remedy) in REFUSED.items():
+    TABLE[_f] = _refuses(_what, _remedy)

@@ -79,7 +79,10 @@ def test_a_grid_whose_ends_depend_on_the_input() -> None:
 
 def test_a_function_of_jax_that_loses_the_derivative_is_refused() -> None:
     multigrad.register_numpy(scipy.special.struve, lambda v, x: jnp.sin(x))
-    TABLE[np.linalg.slogdet], before = type(TABLE[np.linalg.slogdet])(np.linalg.slogdet, _stopped), TABLE[np.linalg.slogdet]
+    TABLE[np.linalg.slogdet], before = (
+        type(TABLE[np.linalg.slogdet])(np.linalg.slogdet, _stopped),
+        TABLE[np.linalg.slogdet],
+    )
     try:
         with pytest.raises(Unsupported, match="slogdet would drop the gradient"):
             check_grad(lambda x: np.linalg.slogdet(np.diag(x))[1] * x, X)
