@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from multigrad._directions import Index
-from multigrad._pattern import Pattern
+from multigrad._sparse import Pattern
 
 
 def colours(pattern: Pattern) -> Index:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from multigrad._pattern import Sparse
+from multigrad._sparse import Sparse
 from multigrad.backends import Array, Leaf
 
 ULPS = 64

@@ -14,7 +14,7 @@ from multigrad._colouring import colours
 from multigrad._directions import Directions, Index
 from multigrad._entries import Entries
 from multigrad._kinks import Mask
-from multigrad._pattern import Pattern
+from multigrad._sparse import Pattern
 from multigrad._verdict import Codes, Context, Status
 from multigrad.backends import Array
 

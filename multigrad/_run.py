@@ -30,10 +30,10 @@ from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
 from multigrad._kinks import Mask
 from multigrad._numerical import Numerical
-from multigrad._pattern import Sparse
 from multigrad._probe import Backward, Forward, Prober
 from multigrad._probe_leg import ProbeLeg
 from multigrad._report import Entry, GradReport, Leg
+from multigrad._sparse import Sparse
 from multigrad._sparse_leg import SparseLeg
 from multigrad._structure import INPUTS_FROM, Structure, find_structure
 from multigrad._symmetric import compare_symmetric

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from multigrad._entries import Entries
-from multigrad._pattern import Sparse
 from multigrad._report import furthest
+from multigrad._sparse import Sparse
 from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from multigrad._batches import Batched
 from multigrad._colouring import colours
 from multigrad._directions import Directions, Index, weights_of
-from multigrad._pattern import Pattern, Sparse
+from multigrad._sparse import Pattern, Sparse
 from multigrad.backends import Array, Leaf
 
 Mask = npt.NDArray[np.bool_]

@@ -66,10 +66,10 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_kinks",
         "_ladder",
         "_noise",
-        "_patterns",
+        "_symptoms",
         "_plateaus",
         "_search",
-        "_pattern",
+        "_sparse",
         "_colouring",
     },  # concepts
     {"backends", "_tree", "_user_jac"},  # the contract, and what adapters share

@@ -10,7 +10,7 @@ import pytest
 from multigrad import _run
 from multigrad._batches import Batched
 from multigrad._colouring import colours
-from multigrad._pattern import Pattern
+from multigrad._sparse import Pattern
 from multigrad._structure import find_structure
 from multigrad._verdict import Status
 from multigrad.backends import Array

@@ -1,6 +1,6 @@
-"""What wrong entries of one block of the Jacobian have in common: each pattern is tested, and counts if it explains all.
+"""What wrong entries of one block of the Jacobian have in common: each symptom is tested, and counts if it explains all.
 
-A pattern turns the true block into the wrong one. It is believed if what it makes of the numerical side agrees with
+A symptom turns the true block into the wrong one. It is believed if what it makes of the numerical side agrees with
 the analytical side in every entry that is known, right or wrong, so that nothing is read into chance.
 """
 
