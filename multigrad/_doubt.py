@@ -25,7 +25,7 @@ def doubt(report: GradReport, written: float) -> GradReport:
     if report.verdict is not Verdict.MISMATCH or report.extra or not wrong:
         return report
     largest = max(map(_relative, wrong))
-    if not largest <= limit:
+    if not 0 < largest <= limit:  # one within its bars is no error of size, but no legal choice
         return report
     finding = Finding(
         "precision",

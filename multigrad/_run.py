@@ -181,7 +181,9 @@ class _Check:
         return unit_vectors(self.f.x, self.rng)
 
     def _find_structure(self) -> Structure | None:
-        if self.method == "probe" or self.eps is not None or self.f.eps > DOUBLE or self.f.x.size < INPUTS_FROM:
+        if self.method == "probe" or self.eps is not None or self.f.eps > DOUBLE:
+            return None
+        if self.f.x.size < INPUTS_FROM or not self.values.width:
             return None
         return find_structure(self.values, self.f.x, self.f.inputs, self.rng)
 

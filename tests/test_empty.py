@@ -10,7 +10,7 @@ from tests.flat import Flat
 
 
 @pytest.mark.parametrize("modes", [("reverse",), ("forward",), ("reverse", "forward")])
-@pytest.mark.parametrize(("n", "m"), [(0, 0), (0, 3), (1, 0), (20, 0)])
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (0, 3), (1, 0), (20, 0), (40, 0)])
 def test_nothing_to_compare(n, m, modes):
     report = run_check(Flat(lambda X: np.zeros((len(X), m)), np.ones(n), np.zeros((m, n))), modes=modes)
     assert report.verdict == "ok"
