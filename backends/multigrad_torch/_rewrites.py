@@ -80,7 +80,7 @@ def _tell_size(mode: DoubleMode, func: Function, args: Args, kwargs: Kwargs) -> 
 
 def _asks_torch(depth: int) -> bool:
     """Whether the code that many frames above is torch's own."""
-    asker = sys._getframe(depth).f_globals.get("__name__", "")
+    asker: str = sys._getframe(depth).f_globals.get("__name__", "")
     return asker == "torch" or asker.startswith(("torch.", "multigrad_torch."))
 
 
