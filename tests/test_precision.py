@@ -95,3 +95,16 @@ def test_kinks_and_steps_of_the_users(seed, eps):
 
 def test_single_precision_is_seen_as_noise_and_not_as_steps():
     assert not has_steps(lambda X: X.astype(np.float32).astype(float), X, SINGLE, 0)
+
+
+def test_the_report_says_how_large_an_error_it_has_let_pass():
+    assert 2.9e-7 < checked(3e-7, SINGLE).sharpness < 3.2e-7
+
+
+def test_an_approximate_derivative_is_called_so():
+    f = Flat(np.sin, X, np.diag(np.cos(X) * (1 + np.array([3e-6, -2e-6, 1e-6]))))
+    report = run_check(f, modes=("reverse",))
+    (diagnosis,) = [finding.evidence for finding in report.findings if finding.kind == "diagnosis"]
+    assert report.verdict == "mismatch" and "approximate" in diagnosis and "atol=" in diagnosis
+    accepted = float(diagnosis.rpartition("atol=")[2])
+    assert run_check(f, modes=("reverse",), atol=accepted).verdict == "ok"
