@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -20,10 +20,14 @@ from unittest import mock
 for pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[pool] = "1"
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import torch
 from torch import nn
 
 from multigrad import check_grad
+from multigrad_jax import _function
 from multigrad_torch import _flat
 
 RESULTS = Path(__file__).parent / "results"
@@ -59,9 +63,32 @@ def check(make: Make, dtype: torch.dtype) -> Callable[[], Any]:
     return lambda: check_grad(output, x)
 
 
+def jax_mlp(x: jax.Array) -> jax.Array:
+    return jax.nn.sigmoid(jnp.tanh(x @ _weights(x, 15, 30)) @ _weights(x, 30, 1))
+
+
+def jax_attention(x: jax.Array) -> jax.Array:
+    q, k, v = (x @ _weights(x, 8, 8) for _ in range(3))
+    return jax.nn.softmax(q @ k.T / 8**0.5) @ v
+
+
+def _weights(x: jax.Array, *shape: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape) / shape[0] ** 0.5, x.dtype)
+
+
+def check_jax(fn: Callable[[jax.Array], jax.Array], shape: tuple[int, int], dtype: type) -> Callable[[], Any]:
+    x = np.random.default_rng(1).normal(size=shape).astype(dtype)
+    return lambda: check_grad(fn, x, "jax")
+
+
 def unexamined(call: Callable[[], Any]) -> Callable[[], Any]:
+    """The check without a look at what is inside the function, whatever it is."""
+
     def run() -> Any:
-        with mock.patch.object(_flat, "settle", return_value=2.0**-52):
+        with (
+            mock.patch.object(_flat, "is_double", return_value=True),
+            mock.patch.object(_function, "is_double", return_value=True),
+        ):
             return call()
 
     return run
@@ -79,6 +106,14 @@ def least(calls: list[Callable[[], Any]], repeats: int) -> list[float]:
     return best
 
 
+def measured() -> Iterator[tuple[str, Callable[[], Any], Callable[[], Any]]]:
+    """Each function in float64 and in float32."""
+    for make in (convolution, mlp, transformer, lstm):
+        yield make.__name__, check(make, torch.float64), check(make, torch.float32)
+    for fn, shape in ((jax_mlp, (10, 15)), (jax_attention, (4, 8))):
+        yield fn.__name__, check_jax(fn, shape, np.float64), check_jax(fn, shape, np.float32)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=15)
@@ -88,14 +123,12 @@ def main() -> None:
     print(
         f"{'':14}{'float64':>10}{'unexamined':>12}{'ratio':>8}{'float32':>10}{'ratio':>8}   (ms, ms, , ms, to float64)"
     )
-    for make in (convolution, mlp, transformer, lstm):
-        double, single = check(make, torch.float64), check(make, torch.float32)
+    for name, double, single in measured():
         examined, plain, promoted = least([double, unexamined(double), single], repeats)
-        row = {"function": make.__name__, "float64_ms": examined, "unexamined_ms": plain, "float32_ms": promoted}
+        row = {"function": name, "float64_ms": examined, "unexamined_ms": plain, "float32_ms": promoted}
         rows.append(row | {"float64_ratio": examined / plain, "float32_ratio": promoted / examined})
         print(
-            f"{make.__name__:14}{examined:10.2f}{plain:12.2f}{examined / plain:8.3f}"
-            f"{promoted:10.2f}{promoted / examined:8.2f}"
+            f"{name:14}{examined:10.2f}{plain:12.2f}{examined / plain:8.3f}{promoted:10.2f}{promoted / examined:8.2f}"
         )
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "bench_promotion.json").write_text(json.dumps(rows, indent=2))

@@ -22,6 +22,8 @@ Linear = Callable[[Array], Array]
 CLOSE = 1e-6
 # A factor of these says something even where there is but one entry.
 TELLING = (-1.0, 2.0, -2.0, 0.5, -0.5)
+# Of the largest entry: what an error of approximation is, and hardly one of a rule.
+SLIGHT = 1e-5
 WIDEST = 128  # columns or rows that are compared in pairs
 
 
@@ -77,6 +79,7 @@ def explain(block: Block) -> str:
             _zero,
             _conjugate,
             _factor,
+            _approximate,
             _layout,
             _cotangent_unused,
             _offset,
@@ -150,6 +153,20 @@ def _times(c: float, block: Block) -> str:
 def _conjugate(block: Block) -> str:
     opposite = block.is_made_by(np.negative)
     return next((text for text, change in _conjugates(block) if not opposite and block.is_made_by(change)), "")
+
+
+def _approximate(block: Block) -> str:
+    """Errors so small that a rule which is wrong would not make them; many patterns explain those."""
+    error = np.abs(block.claimed - block.true)[block.wrong]
+    size = float(np.max(np.abs(block.true), initial=0.0, where=block.known))
+    if not error.max() <= SLIGHT * size:
+        return ""
+    return (
+        f"no error is larger than {error.max() / size:.1g} of the largest entry: the derivative is approximate rather "
+        "than another one, as where it comes out of an iteration that ends at a tolerance (a solver, an adjoint "
+        "equation, a series) or has a rounded constant; tighten that tolerance, or accept it with "
+        f"atol={2 * error.max():.0e}"
+    )
 
 
 def _layout(block: Block) -> str:

@@ -80,8 +80,8 @@ def _tell_size(mode: DoubleMode, func: Function, args: Args, kwargs: Kwargs) -> 
 
 def _asks_torch(depth: int) -> bool:
     """Whether the code that many frames above is torch's own."""
-    asker = sys._getframe(depth).f_globals.get("__name__", "")
-    return bool(asker == "torch" or asker.startswith(("torch.", "multigrad_torch.")))
+    asker: str = sys._getframe(depth).f_globals.get("__name__", "")
+    return asker == "torch" or asker.startswith(("torch.", "multigrad_torch."))
 
 
 def _cast(mode: DoubleMode, func: Function, args: Args, kwargs: Kwargs) -> Tensor:

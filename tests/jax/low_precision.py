@@ -419,3 +419,122 @@ def host_callback() -> Case:
 
     f.defvjp(lambda x: (f(x), x), lambda x, g: (g * jnp.cos(x),))
     return f, (x(3),)
+
+
+# ------------------------------------------------------------------------------------------------ more kinds
+
+
+@case(dtype=jnp.bfloat16)
+def mixed_policy() -> Case:
+    params = {"w": x(4, 8, seed=1), "v": x(8, 2, seed=2)}
+
+    def loss(params: Any, x: jax.Array) -> jax.Array:
+        low = jax.tree.map(lambda a: a.astype(jnp.bfloat16), params)
+        hidden = jax.nn.gelu(x.astype(jnp.bfloat16) @ low["w"])
+        return jnp.sum((hidden @ low["v"]).astype(jnp.float32))
+
+    return loss, (params, x(3, 4))
+
+
+@case(dtype=jnp.float16)
+def loss_scaling() -> Case:
+    w = x(3, 3, seed=1)
+
+    def loss(x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.tanh(x.astype(jnp.float16) @ w.astype(jnp.float16)).astype(jnp.float32) * 1024) / 1024
+
+    return loss, (x(2, 3),)
+
+
+@case(dtype=jnp.bfloat16, modes=REVERSE)
+def layer_norm_kernel() -> Case:
+    @jax.custom_vjp
+    def norm(x: jax.Array, w: jax.Array) -> jax.Array:
+        return forward(x, w)[0]
+
+    def forward(x: jax.Array, w: jax.Array) -> Any:
+        wide = x.astype(jnp.float32)
+        r = lax.rsqrt(wide.var(-1, keepdims=True) + 1e-5)
+        normal = (wide - wide.mean(-1, keepdims=True)) * r
+        return (normal * w.astype(jnp.float32)).astype(x.dtype), (normal, r, w)
+
+    def backward(residuals: Any, g: jax.Array) -> Any:
+        normal, r, w = residuals
+        wide = g.astype(jnp.float32)
+        gw = wide * w.astype(jnp.float32)
+        dx = r * (gw - gw.mean(-1, keepdims=True) - normal * (gw * normal).mean(-1, keepdims=True))
+        return dx.astype(g.dtype), (wide * normal).sum(0).astype(w.dtype)
+
+    norm.defvjp(forward, backward)
+    return norm, (x(3, 6, dtype=jnp.bfloat16), x(6, dtype=jnp.bfloat16, seed=1) + 1)
+
+
+@case(dtype=jnp.bfloat16)
+def attention_in_blocks() -> Case:
+    def fn(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+        def step(carry: Any, key: Any) -> Any:
+            largest, total, sums = carry
+            score = (q @ key[0]).astype(jnp.float32)
+            new = jnp.maximum(largest, score)
+            shrink, p = jnp.exp(largest - new), jnp.exp(score - new)
+            return (new, total * shrink + p, sums * shrink[:, None] + p[:, None] * key[1].astype(jnp.float32)), None
+
+        n = len(q)
+        start = jnp.full(n, -jnp.inf, jnp.float32), jnp.zeros(n, jnp.float32), jnp.zeros((n, 3), jnp.float32)
+        (_, total, sums), _ = lax.scan(step, start, (k, v))
+        return (sums / total[:, None]).astype(q.dtype)
+
+    return fn, tuple(x(4, 3, dtype=jnp.bfloat16, seed=seed) for seed in (1, 2, 3))
+
+
+@case(dtype=jnp.float8_e4m3fn)
+def stored_in_eight_bits() -> Case:
+    return lambda x: x.astype(jnp.float8_e4m3fn).astype(jnp.bfloat16) * x, (x(3, dtype=jnp.bfloat16),)
+
+
+@case(dtype=jnp.bfloat16)
+def window_with_a_first_value() -> Case:
+    """The jaxpr of this has no gradient, the call has."""
+    return lambda x: lax.reduce_window(x, jnp.asarray(0, x.dtype), lax.add, (2,), (1,), "VALID"), (
+        x(5, dtype=jnp.bfloat16),
+    )
+
+
+@case(modes=REVERSE, rtol=1e-6)
+def fixed_point_to_the_tolerance_of_float32() -> Case:
+    @jax.custom_vjp
+    def solve(b: jax.Array) -> jax.Array:
+        def moving(state: Any) -> Any:
+            return jnp.max(jnp.abs(state[0] - state[1])) > 4 * jnp.finfo(b.dtype).eps
+
+        result: jax.Array = lax.while_loop(moving, lambda s: (0.3 * jnp.tanh(s[0]) + b, s[0]), (b, b + 1))[0]
+        return result
+
+    solve.defvjp(lambda b: (z := solve(b), z), lambda z, g: (g / (1 - 0.3 * (1 - jnp.tanh(z) ** 2)),))
+    return solve, (x(3),)
+
+
+@case
+def conjugate_gradients() -> Case:
+    a = 3 * jnp.eye(4) + 0.1 * x(4, 4, seed=1)
+    a = (a + a.T) / 2
+    return lambda b: jax.scipy.sparse.linalg.cg(lambda v: a @ v, b, tol=1e-7)[0], (x(4),)
+
+
+@case
+def bits_of_the_value() -> Case:
+    return lambda x: x * (lax.bitcast_convert_type(lax.stop_gradient(x), jnp.int32) > 0), (x(3),)
+
+
+@case
+def remat_with_a_policy() -> Case:
+    w, policy = x(3, 3, seed=1), jax.checkpoint_policies.dots_saveable
+    return jax.checkpoint(lambda x: jnp.sin(jnp.tanh(x @ w) @ w), policy=policy), (x(2, 3),)
+
+
+@case
+def associative_scan() -> Case:
+    def combine(a: Any, b: Any) -> Any:
+        return a[0] * b[0], a[1] * b[0] + b[1]
+
+    return lambda x: lax.associative_scan(combine, (jax.nn.sigmoid(x), x))[1], (x(5),)
