@@ -110,7 +110,7 @@ class TracedDerivative:
         for leaf in self._function.outputs:
             ours, theirs = traced[leaf.slice], expected[leaf.slice]
             known = np.isfinite(theirs)
-            size = np.max(np.abs(theirs), initial=0.0, where=known)
+            size = np.max(np.abs(theirs), initial=0.0, where=known) or np.max(np.abs(self._function.x), initial=0.0)
             coarse = 8 * float(np.finfo(leaf.dtype).eps) if leaf.dtype.startswith(("float", "complex")) else 0.0
             with np.errstate(invalid="ignore"):
                 off = np.where(known, ~(np.abs(ours - theirs) <= max(_FAITHFUL, coarse) * size), ~_same(ours, theirs))
