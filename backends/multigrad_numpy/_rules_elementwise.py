@@ -130,9 +130,9 @@ TABLE.update({key: _math_call(value) for key, value in _math_names().items()})
 TABLE[math.log] = lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base)
 TABLE[math.hypot] = lambda *xs: np.sqrt(sum(x * x for x in xs))
 TABLE[math.dist] = lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))
-TABLE[np.fromiter] = lambda iter, dtype, count=-1, **kwargs: np.stack(list(iter)[: None if count < 0 else count]).astype(
-    dtype
-)
+TABLE[np.fromiter] = lambda iter, dtype, count=-1, **kwargs: np.stack(
+    list(iter)[: None if count < 0 else count]
+).astype(dtype)
 TABLE[math.fsum] = lambda xs: np.sum(np.stack(list(xs)))
 TABLE[math.prod] = lambda xs, start=1: np.prod(np.stack(list(xs))) * start
 

@@ -94,6 +94,7 @@ k1: Formula = _enter("k1", lambda x: -(k0(x) + kv(2.0, x)) / 2)
 k0e: Formula = _enter("k0e", lambda x: k0e(x) - k1e(x))
 k1e: Formula = _enter("k1e", lambda x: k1e(x) - (k0e(x) + kve(2.0, x)) / 2)
 
+
 # Gamma function and kin.
 def _rgamma_slope(x: Any) -> Any:
     pole = (x <= 0) & (x == jnp.floor(x))
