@@ -13,6 +13,7 @@ import numpy as np
 from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
+from multigrad_numpy._linear import Linearised
 from multigrad_numpy._memory import Memory
 from multigrad_numpy._trace import leave, run
 from multigrad_numpy._traced import TracedArray
@@ -25,8 +26,6 @@ _FAITHFUL = 1e-9
 # How far from the point the values are compared as well. Equal values at one point prove little: at a symmetric
 # matrix a Cholesky factor is the same whichever triangle it is made of.
 _NEARBY = 1e-3
-# So many numbers go through a linear map in less time than its operations take to compile for another number of rows.
-_CHEAP = 1 << 18
 
 
 class TracedDerivative:
@@ -42,32 +41,17 @@ class TracedDerivative:
 
     def __init__(self, fn: Callable[..., Any], function: NumpyFunction) -> None:
         self._function, self._fn = function, fn
-        self._compiled: dict[str, int] = {}
-        value, self._linear = self._linearize(function.x)
+        self._linear = Linearised(self.flat, function.x)
         # Of a function that gives another value every time nothing can be said; the check itself reports it.
         if np.array_equal(function.repeats[0], function.repeats[1], equal_nan=True):
-            self._compare(value, function.repeats[0], "at the point")
+            self._compare(self._linear.value, function.repeats[0], "at the point")
             self._compare_nearby()
 
     def vjp(self, U: Array, /) -> Array:
-        return self._in_rows("vjp", lambda u: self._transposed(u)[0], U)
+        return self._linear.vjp(U)
 
     def jvp(self, V: Array, /) -> Array:
-        return self._in_rows("jvp", self._linear, V)
-
-    def _in_rows(self, mode: str, product: Callable[..., Any], rows: Array) -> Array:
-        """Apply a linear map to rows; a few rows are filled up with zeros to a number that is compiled already."""
-        known = self._compiled.get(mode, 0)
-        count = known if len(rows) < known and known * rows.shape[1] <= _CHEAP else len(rows)
-        filled = np.zeros((count, rows.shape[1]))
-        filled[: len(rows)] = rows
-        self._compiled[mode] = count
-        try:
-            with jax.enable_x64(True):
-                return np.array(jax.vmap(product)(jnp.asarray(filled))[: len(rows)])
-        except (NotImplementedError, TypeError, ValueError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise Unsupported(f"JAX has no {mode} of something that fn calls: {reason}; pass jac=") from error
+        return self._linear.jvp(V)
 
     @cached_property
     def matrix(self) -> Array:
@@ -77,19 +61,11 @@ class TracedDerivative:
 
     def values(self, X: Array, /) -> Array:
         """The traced function's own values at the rows of X: (b, n) -> (b, m)."""
-        return np.stack([self._linearize(row)[0] for row in X])
-
-    @cached_property
-    def _transposed(self) -> Callable[..., Any]:
-        transposed: Callable[..., Any] = jax.linear_transpose(self._linear, jnp.asarray(self._function.x))
-        return transposed
-
-    def _linearize(self, x: Array) -> tuple[Array, Callable[..., Any]]:
         with jax.enable_x64(True):
-            value, linear = jax.linearize(self._flat, jnp.asarray(x))
-        return np.asarray(value), linear
+            return np.stack([np.asarray(self.flat(jnp.asarray(row))) for row in X])
 
-    def _flat(self, row: Any) -> Any:
+    def flat(self, row: Any) -> Any:
+        """The function in JAX, of its flat vector (n,): (m,); to be run eagerly, in 64-bit mode."""
         arguments = self._function.arguments.replace(lambda value, leaf: _box(value, leaf, row))
         named = dict(walk(run(self._fn, arguments), "output"))
         return jnp.concatenate([_reals(named.get(leaf.path), leaf) for leaf in self._function.results.leaves])
@@ -104,13 +80,13 @@ class TracedDerivative:
         except Exception:  # noqa: BLE001 - the user's function need not be defined there
             return
         if np.isfinite(expected).all():
-            self._compare(self._linearize(nearby)[0], expected, "near the point")
+            self._compare(self.values(nearby[None])[0], expected, "near the point")
 
     def _compare(self, traced: Array, expected: Array, where: str) -> None:
         for leaf in self._function.outputs:
             ours, theirs = traced[leaf.slice], expected[leaf.slice]
             known = np.isfinite(theirs)
-            size = np.max(np.abs(theirs), initial=0.0, where=known)
+            size = np.max(np.abs(theirs), initial=0.0, where=known) or np.max(np.abs(self._function.x), initial=0.0)
             coarse = 8 * float(np.finfo(leaf.dtype).eps) if leaf.dtype.startswith(("float", "complex")) else 0.0
             with np.errstate(invalid="ignore"):
                 off = np.where(known, ~(np.abs(ours - theirs) <= max(_FAITHFUL, coarse) * size), ~_same(ours, theirs))

@@ -11,7 +11,8 @@ import numpy as np
 
 from multigrad._findings import Finding
 from multigrad._tree import walk
-from multigrad.backends import Array, Leaf
+from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.errors import InvalidUse
 from multigrad_numpy._arguments import Arguments
 from multigrad_numpy._results import Results
 from multigrad_numpy._rows import Rows
@@ -109,6 +110,22 @@ class NumpyFunction:
             Unsupported: the derivative under test is that of a trace, and the trace is at fault.
         """
         return self._opinion(self, analytical, numeric, wrong) if self._opinion is not None else []
+
+    def gradient(self, u: Array, w: Array, /) -> FlatFunction:
+        """The flat function of (x, t) that J(x)^T (u + t w) is, differentiable again.
+
+        Raises:
+            InvalidUse: ``order_unavailable``; the derivative under test is the user's own.
+        """
+        if self._derivative is not self.__dict__.get("trace"):
+            raise InvalidUse(
+                "order_unavailable",
+                "the user's jac gives numbers, which can't be differentiated again: leave jac away, or check jac as "
+                "another function with its own jac",
+            )
+        from multigrad_numpy._gradient import TracedGradient
+
+        return TracedGradient(self, u, w)
 
     def at(self, x: Array, /) -> NumpyFunction:
         """The same function at another point."""

@@ -65,8 +65,8 @@ def refuse_wrong_trace(function: NumpyFunction, analytical: Array, numeric: Arra
     raise Unsupported(
         f"tracer fidelity: by the trace d {_place(function.outputs, i)} / d {_place(function.inputs, j)} is "
         f"{analytical[i, j]:.9g}, by NumPy's values {numeric[i, j]:.9g}, so the trace is not used: something hides the "
-        "dependence from JAX, such as a search that ends by branches, numbers that go through text or rounding, or a "
-        "point where the function is singular; pass jac="
+        "dependence from JAX, such as a search that ends by branches, numbers that go through text or rounding, "
+        "cancellation, or a point where the function is singular; pass jac="
     )
 
 

@@ -171,13 +171,13 @@ SINGULAR: dict[np.ufunc, Rule] = {
     np.arctanh: lambda a: np.abs(a) == 1,
     np.cbrt: lambda a: a == 0,
     np.divide: lambda a, b: b == 0,
-    np.float_power: lambda a, b: (a == 0) & (np.real(b) < 1) & (b != 0),
+    np.float_power: lambda a, b: (a == 0) & (np.real(b) < 1),
     np.hypot: lambda a, b: (a == 0) & (b == 0),
     np.log: lambda a: a == 0,
     np.log10: lambda a: a == 0,
     np.log1p: lambda a: a == -1,
     np.log2: lambda a: a == 0,
-    np.power: lambda a, b: (a == 0) & (np.real(b) < 1) & (b != 0),
+    np.power: lambda a, b: (a == 0) & (np.real(b) < 1),
     np.reciprocal: lambda a: a == 0,
     np.sqrt: lambda a: a == 0,
 }
@@ -194,7 +194,7 @@ def steps(function: Callable[..., Any]) -> Rule:
     return rule
 
 
-def _texts(function: Callable[..., Any]) -> Rule:
+def as_text(function: Callable[..., Any]) -> Rule:
     """The rule of a function that writes numbers as text, which may be read back."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
@@ -237,10 +237,12 @@ def _enter_same_names() -> None:
 
 for _f in [getattr(np, name) for name in _UFUNC_STEPS + _STEPS]:
     TABLE[_f] = steps(_f)
-for _f in (np.array2string, np.array_repr, np.array_str, np.format_float_positional, np.format_float_scientific):
-    TABLE[_f] = _texts(_f)
+for _text in (np.array2string, np.array_repr, np.array_str, np.format_float_positional, np.format_float_scientific):
+    TABLE[_text] = as_text(_text)
 _enter_same_names()
-TABLE[np.absolute] = Elementwise(np.absolute, jnp.abs, lambda a: (a == 0) & np.iscomplexobj(a))
+# At the kink 0 lies between the slopes, so that (x + |x|) / 2 and the stable softplus have their derivatives.
+for _magnitude in (np.absolute, np.fabs):
+    TABLE[_magnitude] = Elementwise(_magnitude, jnp.abs, lambda a: a == 0)
 
 
 def rule_for(*functions: Any) -> Callable[[Rule], Rule]:

@@ -94,14 +94,21 @@ k1: Formula = _enter("k1", lambda x: -(k0(x) + kv(2.0, x)) / 2)
 k0e: Formula = _enter("k0e", lambda x: k0e(x) - k1e(x))
 k1e: Formula = _enter("k1e", lambda x: k1e(x) - (k0e(x) + kve(2.0, x)) / 2)
 
+
 # Gamma function and kin.
-_enter("rgamma", lambda x: -jsp.digamma(x) * rgamma(x))
-rgamma: Formula = differentiable(sp.rgamma, [lambda x: -jsp.digamma(x) * rgamma(x)])
+def _rgamma_slope(x: Any) -> Any:
+    pole = (x <= 0) & (x == jnp.floor(x))
+    inside = jnp.where(pole, 0.5, x)
+    at_pole = jnp.cos(_PI * x) * jsp.gamma(jnp.where(pole, 1 - x, 1.0))
+    return jnp.where(pole, at_pole, -jsp.digamma(inside) * rgamma(x))
+
+
+rgamma: Formula = _enter("rgamma", _rgamma_slope)
 
 
 def _density(a: Any, x: Any) -> Any:
-    """The gamma distribution\'s."""
-    return jnp.exp((a - 1) * jnp.log(x) - x - jsp.gammaln(a))
+    """The gamma distribution's."""
+    return jnp.exp(jsp.xlogy(a - 1, x) - x - jsp.gammaln(a))
 
 
 # jax.scipy.special's betaln is off by 1e-6 where a parameter is near 8.
@@ -120,11 +127,16 @@ gammainccinv: Formula = _enter("gammainccinv", None, lambda a, y: -1 / _density(
 
 
 def _beta_density(a: Any, b: Any, x: Any) -> Any:
-    return jnp.exp((a - 1) * jnp.log(x) + (b - 1) * jnp.log1p(-x) - betaln(a, b))
+    return jnp.exp(jsp.xlogy(a - 1, x) + jsp.xlog1py(b - 1, -x) - betaln(a, b))
 
 
 betaincinv: Formula = _enter("betaincinv", None, None, lambda a, b, y: 1 / _beta_density(a, b, betaincinv(a, b, y)))
+betainc: Formula = _enter("betainc", None, None, lambda a, b, x: _beta_density(a, b, x))
 betaincc: Formula = _enter("betaincc", None, None, lambda a, b, x: -_beta_density(a, b, x))
+powm1: Formula = _enter(
+    "powm1", lambda x, y: y * jnp.power(x, y - 1), lambda x, y: (powm1(x, y) + 1) * jnp.log(jnp.where(x > 0, x, 1.0))
+)
+spence: Formula = _enter("spence", lambda x: jnp.where(x == 1, -1.0, jnp.log(x) / jnp.where(x == 1, 1.0, 1 - x)))
 zetac: Formula = _enter("zetac", None)
 binom: Formula = _enter(
     "binom",
@@ -143,19 +155,50 @@ ndtri_exp: Formula = _enter("ndtri_exp", lambda y: jnp.exp(y + ndtri_exp(y) ** 2
 wofz: Formula = _enter("wofz", lambda z: -2 * z * wofz(z) + 2j / jnp.sqrt(_PI))
 
 # Elliptic integrals of the parameter m.
-ellipk: Formula = _enter("ellipk", lambda m: (ellipe(m) - (1 - m) * ellipk(m)) / (2 * m * (1 - m)))
-ellipe: Formula = _enter("ellipe", lambda m: (ellipe(m) - ellipk(m)) / (2 * m))
-ellipkm1: Formula = _enter("ellipkm1", lambda p: -(ellipe(1 - p) - p * ellipkm1(p)) / (2 * (1 - p) * p))
+_SMALL, _TERMS = 0.05, 16
+
+
+def _by_m(power: float, phi: Any, m: Any, otherwise: Formula) -> Any:
+    """The derivative by m of the integral of (1 - m sin^2)**power from 0 to phi: ``otherwise``, if m is not small."""
+    sine, cosine = jnp.sin(phi), jnp.cos(phi)
+    total, factor, integral = 0.0, 1.0, phi  # the binomial coefficient, and the integral of sin^2k
+    for k in range(1, _TERMS):
+        factor *= (k - 1 - power) / k
+        integral = ((2 * k - 1) * integral - sine ** (2 * k - 1) * cosine) / (2 * k)
+        total = total + k * factor * m ** (k - 1) * integral
+    small = jnp.abs(m) < _SMALL
+    return jnp.where(small, total, otherwise(phi, jnp.where(small, 0.5, m)))
+
+
+def _first_kind(phi: Any, m: Any) -> Any:
+    end = jnp.sin(2 * phi) / (4 * (1 - m) * jnp.sqrt(1 - m * jnp.sin(phi) ** 2))
+    return ellipeinc(phi, m) / (2 * m * (1 - m)) - ellipkinc(phi, m) / (2 * m) - end
+
+
+def _second_kind(phi: Any, m: Any) -> Any:
+    return (ellipeinc(phi, m) - ellipkinc(phi, m)) / (2 * m)
+
+
+def _first_kind_whole(_: Any, m: Any) -> Any:
+    return (ellipe(m) - (1 - m) * ellipkm1(1 - m)) / (2 * m * (1 - m))
+
+
+def _second_kind_whole(_: Any, m: Any) -> Any:
+    return (ellipe(m) - ellipk(m)) / (2 * m)
+
+
+ellipk: Formula = _enter("ellipk", lambda m: _by_m(-0.5, _PI / 2, m, _first_kind_whole))
+ellipe: Formula = _enter("ellipe", lambda m: _by_m(0.5, _PI / 2, m, _second_kind_whole))
+ellipkm1: Formula = _enter("ellipkm1", lambda p: -_by_m(-0.5, _PI / 2, 1 - p, _first_kind_whole))
 ellipkinc: Formula = _enter(
     "ellipkinc",
     lambda phi, m: 1 / jnp.sqrt(1 - m * jnp.sin(phi) ** 2),
-    lambda phi, m: ellipeinc(phi, m) / (2 * m * (1 - m)) - ellipkinc(phi, m) / (2 * m)
-    - jnp.sin(2 * phi) / (4 * (1 - m) * jnp.sqrt(1 - m * jnp.sin(phi) ** 2)),
-)  # fmt: skip
+    lambda phi, m: _by_m(-0.5, phi, m, _first_kind),
+)
 ellipeinc: Formula = _enter(
     "ellipeinc",
     lambda phi, m: jnp.sqrt(1 - m * jnp.sin(phi) ** 2),
-    lambda phi, m: (ellipeinc(phi, m) - ellipkinc(phi, m)) / (2 * m),
+    lambda phi, m: _by_m(0.5, phi, m, _second_kind),
 )
 
 # Distributions.
@@ -172,28 +215,32 @@ def _t_density(df: Any, t: Any) -> Any:
 
 # Orthogonal polynomials of the degree n as a constant.
 eval_legendre: Formula = _enter(
-    "eval_legendre", None, lambda n, x: n * (x * eval_legendre(n, x) - eval_legendre(n - 1, x)) / (x * x - 1)
+    "eval_legendre", None, lambda n, x: (n + 1) / 2 * _degree_below(lambda n, x: eval_jacobi(n, 1.0, 1.0, x), n, x)
 )
 eval_chebyu: Formula = _enter(
-    "eval_chebyu", None, lambda n, x: ((n + 1) * eval_chebyt(n + 1, x) - x * eval_chebyu(n, x)) / (x * x - 1)
+    "eval_chebyu", None, lambda n, x: 2 * _degree_below(lambda n, x: eval_gegenbauer(n, 2.0, x), n, x)
 )
 eval_chebyt: Formula = _enter("eval_chebyt", None, lambda n, x: n * eval_chebyu(n - 1, x))
 eval_hermite: Formula = _enter("eval_hermite", None, lambda n, x: 2 * n * _degree_below(eval_hermite, n, x))
 eval_hermitenorm: Formula = _enter("eval_hermitenorm", None, lambda n, x: n * _degree_below(eval_hermitenorm, n, x))
 eval_laguerre: Formula = _enter(
-    "eval_laguerre", None, lambda n, x: n * (eval_laguerre(n, x) - eval_laguerre(n - 1, x)) / x
+    "eval_laguerre", None, lambda n, x: -_degree_below(lambda n, x: eval_genlaguerre(n, 1.0, x), n, x)
 )
 eval_genlaguerre: Formula = _enter("eval_genlaguerre", None, None, lambda n, a, x: -eval_genlaguerre(n - 1, a + 1, x))
 eval_gegenbauer: Formula = _enter(
     "eval_gegenbauer", None, None, lambda n, a, x: 2 * a * eval_gegenbauer(n - 1, a + 1, x)
 )
 eval_jacobi: Formula = _enter(
-    "eval_jacobi", None, None, None, lambda n, a, b, x: (n + a + b + 1) / 2 * eval_jacobi(n - 1, a + 1, b + 1, x)
+    "eval_jacobi",
+    None,
+    None,
+    None,
+    lambda n, a, b, x: (n + a + b + 1) / 2 * _degree_below(lambda n, x: eval_jacobi(n, a + 1, b + 1, x), n, x),
 )
 
 
 def _degree_below(polynomial: Formula, n: Any, x: Any) -> Any:
-    return jnp.where(n > 0, polynomial(jnp.maximum(n - 1, 0), x), 0.0)
+    return jnp.where(n != 0, polynomial(jnp.where(n != 0, n - 1.0, 0.0), x), 0.0)
 
 
 # By JAX's own arithmetic.
@@ -213,7 +260,6 @@ _ARITHMETIC: dict[str, Formula] = {
     "inv_boxcox1p": lambda y, l: jnp.where(l == 0, jnp.expm1(y), jnp.expm1(jnp.log1p(l * y) / jnp.where(l == 0, 1, l))),
     "log1p": jnp.log1p,
     "log_expit": jax.nn.log_sigmoid,
-    "powm1": lambda x, y: jnp.expm1(y * jnp.log(x)),
     "psi": jsp.digamma,
     "pseudo_huber": lambda d, r: d * d * (jnp.sqrt(1 + (r / d) ** 2) - 1),
     "radian": lambda d, m, s: jnp.deg2rad(d + m / 60 + s / 3600),

@@ -171,17 +171,13 @@ class Lifted:
         values = [self._value(cls, a, sort) for a, sort in zip(args, places, strict=False)]
         named = {k: self._value(cls, v, by_name.get(k, "array" if is_live(v) else "static"))
                  for k, v in kwargs.items() if k in by_name or k not in _IRRELEVANT}  # fmt: skip
-        result = self.jax_function(*values, **named)
-        if cls.drops((values, named), result):  # type: ignore[attr-defined]
-            origin = frozenset().union(*(d._memory.origin for d in _live_ducks((args, kwargs))))
-            raise refusal(f"{_name_of(self.function)} would drop the gradient of {depends(origin)}", "pass jac=")
-        return store(out, cls.wrap(result, (args, kwargs)))  # type: ignore[attr-defined]
+        return store(out, cls.wrap(self.jax_function(*values, **named), (args, kwargs)))  # type: ignore[attr-defined]
 
     def _value(self, cls: type[DuckArray], value: Any, sort: str) -> Any:
         if value is None or sort == "static" and not is_live(value):
             return lower(value)
         if sort == "static":
-            name = _name_of(self.function)
+            name = getattr(self.function, "__name__", self.function)
             origin = frozenset().union(*(d._memory.origin for d in _live_ducks(value)))
             raise refusal(f"an argument of {name} that has no derivative is {depends(origin)}", "pass a constant there")
         if sort == "sequence" and isinstance(value, (list, tuple)):
@@ -189,10 +185,6 @@ class Lifted:
         if isinstance(value, (str, slice)) or callable(value) and not any_duck(value):
             return value
         return operand(cls, value)
-
-
-def _name_of(function: Any) -> str:
-    return str(getattr(function, "__name__", function))
 
 
 def _live_ducks(tree: Any) -> Any:

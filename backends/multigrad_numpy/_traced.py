@@ -75,14 +75,6 @@ class TracedArray(DuckArray):
             raise refusal(f"{call} needs the number behind a traced value", "do not use jax.jit or jax.vmap") from None
 
     @staticmethod
-    def drops(operands: Any, result: Any) -> bool:
-        """Whether a JAX function lost the derivative of its operands: numbers came out where traced values went in."""
-        numbers = [r for r in jax.tree.leaves(result) if isinstance(r, jax.Array) and r.dtype.kind in "fc" and r.size]
-        if not numbers or any(isinstance(r, jax.core.Tracer) for r in numbers):
-            return False
-        return any(isinstance(v, jax.core.Tracer) for v in jax.tree.leaves(operands))
-
-    @staticmethod
     def select(mask: Any, yes: Any, no: Any) -> Any:
         """``no`` with ``yes`` where the mask is set, in the dtype of ``no``."""
         dtype = no.dtype if hasattr(no, "dtype") else np.asarray(no).dtype

@@ -175,3 +175,15 @@ def test_the_library_function_that_wants_plain_numbers_is_named() -> None:
 
     with pytest.raises(Unsupported, match="scipy's dct wants plain numbers: .* depends on `inputs.0.`"):
         check_grad(lambda x: scipy.fft.dct(x), X)
+
+
+def test_the_second_order_of_traced_code() -> None:
+    import scipy.optimize
+
+    x = np.array([1.3, 0.7, 0.8, 1.9])
+    report = check_grad(scipy.optimize.rosen, x, order=2)
+    assert report.verdict is Verdict.OK and report.second is not None
+    assert report.second.verdict is Verdict.OK
+    hessian = report.second.legs[0].analytical[:, :4]
+    u = hessian[0, 0] / scipy.optimize.rosen_hess(x)[0, 0]  # the random cotangent of the one output
+    assert np.allclose(hessian, u * scipy.optimize.rosen_hess(x), rtol=1e-12, atol=0)
