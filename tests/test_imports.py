@@ -24,7 +24,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     {"consistency.comparison"},  # two or more: the sequence
     {"consistency.outcome", "consistency.second_sides", "consistency.discrepancies"},
     {"consistency.evidence"},
-    {"consistency.call", "consistency.naming", "consistency.symmetry", "consistency.whereabouts"},
+    {"consistency.call", "consistency.naming", "consistency.symmetry", "consistency.twins", "consistency.whereabouts"},
     {"consistency.agreement", "consistency.layouts"},
     {"consistency.sides", "consistency.handover"},
     {"consistency.report", "consistency.text", "consistency.slips", "consistency.blame"},

@@ -82,7 +82,7 @@ def _said(name: str, target: Side, orders: Orders, shapes: Mapping[str, tuple[in
         "layout",
         f"{name} agrees with {target.name} if it has {where}",
         ", ".join(orders),
-        f"if that is meant, mapping={{{name!r}: {dict(orders)!r}}}",
+        f"if that is meant, mapping={{{name!r}: {dict(orders)!r}}}; otherwise look for an axis or a transpose",
     )
 
 

@@ -53,6 +53,8 @@ class _Comparison:
             self.evidence.group(self.moved)
             self._look_for_layouts()
             self.evidence.differentiate()
+            self.findings += self.evidence.tell_twins_apart()
+            self.evidence.lend()
             self.conventions += self.evidence.compare_derivatives()
             self._name_values()
             first = self._weigh(self.evidence, self.excused)
@@ -170,6 +172,9 @@ class _Comparison:
     def _second_order(self, first: Weighed) -> tuple[Weighed | None, list[Finding]]:
         if self.call.order == 1:
             return None, []
+        if any(convention.name == "symmetric_domain" for convention in self.conventions):
+            text = "the gradients are not the same functions: they differ in symmetric_domain"
+            return None, [Finding("mode_unavailable", text, "order 2")]
         sides = first.evidence.sides
         names = [
             n for group in first.evidence.voices for n in group if n not in first.blamed and sides[n].differentiated

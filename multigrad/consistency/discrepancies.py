@@ -133,8 +133,10 @@ def value_cell(side: Side, other: Side, status: Codes) -> Cell:
     gap = relative_gap(side, other)
     seen = float(np.max(gap, initial=0.0, where=status == status.max(initial=0)))
     answer = (Consistency.OK, Consistency.INCONCLUSIVE, Consistency.MISMATCH)[_rank(status)]
-    words = "ok, to" if answer is Consistency.OK else f"differs from {other.name} by"
-    return Cell(answer, f"{words} {seen:.1g}", seen)
+    if answer is Consistency.OK:
+        return Cell(answer, f"ok, to {seen:.1g}", seen)
+    count = int((status > Status.OK).sum())
+    return Cell(answer, f"differs from {other.name} by {seen:.1g} in {count} of {status.size}", seen)
 
 
 def _rank(status: Codes) -> int:

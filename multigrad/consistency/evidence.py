@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from multigrad._findings import Finding
 from multigrad._verdict import Codes, Status
 from multigrad.consistency.agreement import Claim, claims, compare_jacobians, compare_values, legal_choices
 from multigrad.consistency.blame import Groups, groups, right_group
@@ -15,6 +16,7 @@ from multigrad.consistency.conventions import Convention
 from multigrad.consistency.naming import name_kinks
 from multigrad.consistency.sides import Side, check, check_with
 from multigrad.consistency.symmetry import lost_in_symmetry, name_symmetric
+from multigrad.consistency.twins import tell_apart
 
 RTOL = 1e-7
 
@@ -73,17 +75,26 @@ class Evidence:
         self.target = self.sides[self.right[0]] if self.right else self.lead
 
     def differentiate(self) -> None:
-        """Check each side's derivative against its own function; one without a derivative borrows another's."""
+        """Check each side's derivative against its own function."""
         call = self.call
         for side in self.sides.values():
             modes = call.modes[:1] if side.name in call.jac else call.modes
             check(side, modes, call.rtol, call.seed)
         self.refuted = [name for name, side in self.sides.items() if _refuted(side)]
+
+    def tell_twins_apart(self) -> list[Finding]:
+        """Pair inputs that hold the same numbers by their derivatives, where each side has inputs of its own."""
+        if self.call.shared:
+            return []
+        return [finding for side in self.others(self.lead) for finding in tell_apart(side, self.lead)]
+
+    def lend(self) -> None:
+        """Check a side that has no derivative with another's."""
         for side in [s for s in self.sides.values() if not s.legs]:
             alike = [s for s in self.others(side) if s.differentiated and self.alike(s.name, side.name)]
             lender = next((s for s in alike if s.name not in self.refuted), None)
             if lender is not None:
-                check_with(side, claims(lender)[0].jacobian, call.rtol, call.seed)
+                check_with(side, claims(lender)[0].jacobian, self.call.rtol, self.call.seed)
         self.claims = {name: claims(side) for name, side in self.sides.items()}
 
     def compare_derivatives(self) -> list[Convention]:

@@ -146,6 +146,18 @@ def same_numbers(x: Array, reference: Leaf, own_x: Array, own: Leaf, orders: Ite
     return []
 
 
+def twins(chosen: Pair, pairs: Sequence[Pair], x: Array, own_x: Array, layout: Layout) -> list[Pair]:
+    """All pairs of a reference's leaf that hold the same numbers and have names as like as the chosen one's, it first."""
+    reference, likeness = chosen.reference, _likeness(chosen, layout)[:3]
+    leaves = [pair.leaf for pair in pairs if _likeness(Pair(reference, pair.leaf), layout)[:3] == likeness]
+    found = [chosen]
+    for own in leaves:
+        declared = _axes(reference, own, layout) if _fit(reference, own) else None
+        for axes in [declared] if declared else _orders(own):
+            found += [p for p in same_numbers(x, reference, own_x, own, [axes]) if p != chosen]
+    return found
+
+
 def _orders(leaf: Leaf) -> Iterator[Axes | None]:
     yield None
     yield from orders(len(leaf.shape))

@@ -38,6 +38,7 @@ def second_order(first: Evidence, names: Sequence[str], seed: int) -> tuple[Evid
     second.compare_values()
     second.group(())
     second.differentiate()
+    second.lend()
     return second, findings
 
 

@@ -114,16 +114,20 @@ class Side:
         """Whether it has a derivative of its own."""
         return bool(self.legs) and not self.borrowed
 
-    def spread(self, matrix: Array, missing: float = 0.0) -> Array:
-        """Bring a matrix over attached outputs and inputs of its own, as a leg has it, to common places (m, n)."""
+    def spread(self, matrix: Array, missing: float = 0.0, columns: Index | None = None) -> Array:
+        """Bring a matrix over attached outputs and inputs of its own, as a leg has it, to common places (m, n).
+
+        ``columns`` are the own inputs to take, if not all common ones.
+        """
         assert self.report is not None
+        columns = self.columns if columns is None else columns
         starts = {leaf.path: leaf.start for leaf in self.report.outputs}
-        out = np.full((self.rows.size, self.columns.size), missing)
+        out = np.full((self.rows.size, columns.size), missing)
         at = 0
         for pair in self.outputs:
             if pair.leaf.path in starts:
                 rows = pair.places - pair.leaf.start + starts[pair.leaf.path]
-                out[at : at + pair.leaf.size] = matrix[np.ix_(rows, self.columns)]
+                out[at : at + pair.leaf.size] = matrix[np.ix_(rows, columns)]
             at += pair.leaf.size
         return out
 

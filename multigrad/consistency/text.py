@@ -55,7 +55,9 @@ def _rows(report: ConsistencyReport) -> list[tuple[str, ...]]:
 def _entries(report: ConsistencyReport) -> list[tuple[str, ...]]:
     names = list(report.table)
     head = ("output", "input", "what", *names, "numerical", "±")
-    return [head, *(_entry(entry, names) for entry in report.worst)]
+    rows = [_entry(entry, names) for entry in report.worst]
+    told = [any(row[k] for row in rows) for k in range(len(head))]
+    return [tuple(cell for cell, some in zip(row, told, strict=True) if some) for row in (head, *rows)]
 
 
 def _entry(entry: Discrepancy, names: Sequence[str]) -> tuple[str, ...]:
