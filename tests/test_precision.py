@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from multigrad._check import run_check
+from multigrad._run import run_check
 from multigrad._precision import has_steps
 from tests.flat import Flat
 
@@ -108,3 +108,11 @@ def test_an_approximate_derivative_is_called_so():
     assert report.verdict == "mismatch" and "approximate" in diagnosis and "atol=" in diagnosis
     accepted = float(diagnosis.rpartition("atol=")[2])
     assert run_check(f, modes=("reverse",), atol=accepted).verdict == "ok"
+
+
+@pytest.mark.parametrize("written", [0.0, SINGLE])
+def test_an_illegal_choice_at_a_kink_is_no_rounding(written):
+    """It may differ from the mean of the slopes by less than the bar that the two of them make."""
+    f = Flat(lambda x: np.abs(x) + np.where(x > 0, x, 0), np.zeros(1), np.array([[2.5]]))
+    f.written = written
+    assert run_check(f, modes=("reverse",)).verdict == "mismatch"
