@@ -147,6 +147,8 @@ class _Comparison:
         groups = [group for group in groups if group]
         accused, foreign = ([], []) if evidence.stopped else (evidence.refuted, evidence.foreign())
         blamed = blame(groups, evidence.voices, accused, foreign, self.call.reference)
+        if self.call.reference in evidence.refuted and "stop_gradient" not in self.call.accept:
+            blamed = {name: f"{why}, whose own derivative is not that of its values" for name, why in blamed.items()}
         for names in evidence.refuted_alike():
             self.conventions += name_stopped(evidence.sides[names[0]], names, evidence.claims[names[0]][0])
         apart = len(groups) > 1 or len(evidence.voices) > 1
