@@ -97,7 +97,7 @@ class Params:
     @contextmanager
     def at(self, values: Sequence[Tensor]) -> Iterator[None]:
         """The user's tensors hold other values."""
-        gradients = [tensor.grad for tensor in self._tensors]
+        gradients = [tensor.grad if tensor.is_leaf else None for tensor in self._tensors]
         try:
             for slot, value, gradient in zip(self.slots, values, gradients, strict=True):
                 _exchange(slot.tensor, slot.hand(value), gradient)
@@ -146,7 +146,7 @@ class Params:
 
 def _exchange(tensor: Tensor, data: Tensor, gradient: Tensor | None) -> None:
     """Give the tensor other numbers; where their dtype is another one, ``gradient`` in that dtype goes with them."""
-    if tensor.dtype is data.dtype:
+    if tensor.dtype is data.dtype or not tensor.is_leaf:
         tensor.data = data
         return
     tensor.grad = None
