@@ -87,10 +87,12 @@ class Params:
     def here(self, x: Array) -> bool:
         """Whether the user's tensors hold what they hold at the point ``x``, shape (n,), in the dtype of the evaluation.
 
-        A gradient has the dtype of its tensor, so it is rounded where that is of low precision.
+        The gradient of a leaf has its dtype, so it is rounded where that is of low precision. That of another tensor
+        has the dtype of the operation that made it, whatever the tensor holds now.
         """
         return all(
-            slot.dtype is slot.tensor.dtype and np.array_equal(slot.numbers(slot.tensor), x[slot.slice], equal_nan=True)
+            (slot.dtype is slot.tensor.dtype or not slot.tensor.is_leaf)
+            and np.array_equal(slot.numbers(slot.tensor), x[slot.slice], equal_nan=True)
             for slot in self.slots
         )
 
