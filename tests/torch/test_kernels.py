@@ -162,7 +162,7 @@ def test_captured_tensors_that_are_made_of_others(dtype):
     torch.manual_seed(0)
     w = 2 * torch.randn(3, dtype=dtype, requires_grad=True)
     report = check_grad(lambda x: (x * w).sin(), torch.randn(3, dtype=dtype), params="captured", raise_exception=False)
-    assert report.verdict == "ok" and report.sharpness < 1e-9
+    assert report.verdict == "ok" and report.sharpness < 1e-8, str(report)
 
 
 def test_parameters_of_several_dtypes_are_told_as_they_are():
