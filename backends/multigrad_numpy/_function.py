@@ -72,7 +72,8 @@ class NumpyFunction:
         self.repeats = np.stack(values)
         self.outputs: Sequence[Leaf] = self.results.leaves
         self.eps = self.results.eps
-        self.written = max([self.eps, *(float(np.finfo(leaf.dtype).eps) for leaf in self.inputs)])
+        inexact = (leaf.dtype for leaf in self.inputs if np.issubdtype(leaf.dtype, np.inexact))
+        self.written = max([self.eps, *(float(np.finfo(dtype).eps) for dtype in inexact)])
         self._derive = derive
         self._derivative = derive(self)
 
