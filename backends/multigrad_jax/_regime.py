@@ -58,7 +58,11 @@ def settle(written: Evaluation, seed: int) -> Settled:
         return original, (eps, eps), (_precision.as_written(low, eps, f"in float64 it raises {_named(error)}"),)
     seen = _precision.examine(as_written, doubled, eps, arguments.leaves, written.results.leaves)
     if seen.fault:
-        return original, (eps, eps), (_precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),)
+        return (
+            original,
+            (eps, eps),
+            (_precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),),
+        )
     if seen.identical and all(epsilon(dtype) <= DOUBLE for dtype in leaves):
         return original, (DOUBLE, DOUBLE), ()
     noise = _precision.foreign_noise(_values(wide), arguments.x, seed)
