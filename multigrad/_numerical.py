@@ -10,7 +10,7 @@ import numpy as np
 from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of
-from multigrad._dust import rounding_dust
+from multigrad._dust import ULPS, rounding_dust
 from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
@@ -88,10 +88,18 @@ class Numerical:
             self._long(directions, found, sure, context)
             self._average(directions, found, context)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
+            self._spare_rounding_of_nothing(found)
             unperturbed = ~np.isfinite(self.x[directions.columns])
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
+
+    def _spare_rounding_of_nothing(self, found: Entries) -> None:
+        """Where f is exactly 0 all around, a derivative may be what rounding leaves of terms that cancel."""
+        assert self.noise is not None
+        nothing = (self.here == 0) & (self.noise.level == 0) & (self.swing == 0)
+        rounding = nothing & (np.abs(found.analytical) <= ULPS * self.rules.eps)
+        found.status[rounding & (found.status == Status.MISMATCH)] = Status.UNRESOLVED
 
     def unfold(self, found: Entries, units: Directions, J: Array) -> Entries:
         """Make the comparison along unit vectors of one along groups.
