@@ -19,6 +19,10 @@ from multigrad.backends import Array
 DROWNED = 0.05
 # Units of roundoff of the largest value that no rounding of float64 arithmetic hides.
 ROUNDINGS = 2.0**10
+# Where only what is taken for noise makes f look as if it had a slope, of this fraction.
+OVERWHELMED = 0.25
+# How much nearer to an estimate than to the slopes on both sides a value that meets it is.
+MEETS = 0.01
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,10 @@ def read(
     exact = replace(context, noise=np.full_like(context.noise, rules.eps))
     cautious = _read(samples, here, noise, np.maximum(tail, quantum), infinite, analytical, context, rules)
     bold = _read(samples, here, quiet, smallest, infinite, analytical, exact, rules)
-    drowned = (smallest > DROWNED * np.maximum(noise.level, np.abs(here))) & np.isfinite(analytical)
+    size = np.maximum(noise.level, np.abs(here))
+    jumpy = np.maximum(tail, 4 * noise.sigma) > OVERWHELMED * size
+    drowned = (smallest > DROWNED * size) | (jumpy & (bold.status != Status.MISMATCH))
+    drowned &= np.isfinite(analytical)
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     meant = (analytical == 0) & (np.abs(cautious.value) * flat > ROUNDINGS * rules.eps * largest)
     # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
@@ -163,5 +170,9 @@ def _read(
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
     kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)
+    # The mean of two slopes lies between them. One that does not, and that the analytical value meets, makes no kink.
+    outside = np.maximum(kinks.low - analytical, analytical - kinks.high)
+    met = kinks.kink & (np.abs(analytical - best.value) < MEETS * outside)
+    status = np.where(met & (status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), status)
     smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
     return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth, kinks.singular)

@@ -27,3 +27,18 @@ def test_noise_is_seen_at_any_size(scale, seed):
     assert (np.abs(leg.numeric - J) <= 2 * leg.bar + 1e-9 * np.abs(J)).all()
     wrong = check_flat(lambda X: rounded(X, scale), X, J * (1 + 1e-4 * np.eye(2)), seed)
     assert wrong.verdict == "mismatch"
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("f, slope", [(np.sin, np.cos), (lambda X: X % 1.0, np.ones_like)], ids=["sin", "sawtooth"])
+def test_far_out_what_moves_too_fast_to_be_seen_is_not_called_wrong(f, slope, seed):
+    """Doubles near 1e10 are 2e-6 apart: all but the smallest steps meet values without any order."""
+    x = np.random.default_rng(seed).uniform(-10, 10, 3) * 1e10
+    assert check_flat(f, x, np.diag(slope(x)), seed).verdict != "mismatch"
+
+
+@pytest.mark.parametrize("seed", [0, 2, 7, 8, 24])
+def test_far_out_no_tie_is_seen_where_slopes_cannot_be(seed):
+    x = np.random.default_rng(seed).uniform(-3, 3, 3) * 1e10
+    f = lambda X: np.sin(X).sum(axis=1, keepdims=True)
+    assert check_flat(f, x, np.cos(x)[None], seed).verdict != "mismatch"
