@@ -108,9 +108,9 @@ class Leg:
 
     @property
     def sharpness(self) -> float:
-        """The largest relative error that an entry called ok might still have."""
+        """The largest relative error that an entry called ok might still have; one that is 0 has none."""
         size = np.maximum(np.abs(self.analytical), np.abs(self.numeric))
-        told = (self.status == Status.OK) & (size > 0)
+        told = (self.status == Status.OK) & (self.analytical != 0)
         with np.errstate(invalid="ignore"):  # infinite derivatives
             error = np.fmax(self.bar, np.abs(self.analytical - self.numeric))
         return float(np.max(error / np.where(told, size, 1.0), initial=0.0, where=told))

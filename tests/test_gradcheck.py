@@ -84,3 +84,8 @@ def test_what_the_function_raises_comes_through() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         gradcheck(fail, (double(2),), raise_exception=False)
+
+
+def test_nothing_is_close_to_an_infinite_difference_quotient() -> None:
+    x = torch.tensor([0.5], dtype=torch.double, requires_grad=True)
+    assert not gradcheck(lambda x: torch.where(x > 0.5, torch.inf, 3 * x), x, raise_exception=False)
