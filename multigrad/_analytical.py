@@ -49,12 +49,13 @@ class Probe:
 
     def agrees(self, J: Array | Sparse, eps: float) -> bool:
         """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
-        return self._worst(J, max(ROUNDING, FEW_ULP * eps), 0.0) is None
+        return self._worst(J, np.full(len(self.vector), max(ROUNDING, FEW_ULP * eps)), 0.0) is None
 
     def fits(self, J: Sparse, eps: float) -> bool:
         """Likewise; entries that are small because larger terms cancel may have the rounding of those."""
         largest = np.max(np.abs(J.values), initial=0.0, where=np.isfinite(J.values))
-        return self._worst(J, max(ROUNDING, FEW_ULP * eps), FEW_ULP * eps * float(largest)) is None
+        relative = np.full(len(self.vector), max(ROUNDING, FEW_ULP * eps))
+        return self._worst(J, relative, FEW_ULP * eps * float(largest)) is None
 
     def disagreement(self, J: Array | Sparse, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
@@ -62,19 +63,19 @@ class Probe:
         Args:
             J: the Jacobian by one-hot cotangents, shape (m, n).
             rules: the constants.
-            noise: relative noise of each output, shape (m,), which the derivatives may share.
+            noise: relative noise of each output, shape (m,), which its derivatives may share.
             dust: what rounding may leave in each entry of the product that should be 0, shape (n,).
         """
-        relative = rules.rtol + FEW_ULP * rules.eps + 4 * float(np.max(noise, initial=0.0))
-        return self._worst(J, relative, dust)
+        return self._worst(J, rules.rtol + FEW_ULP * rules.eps + 4 * noise, dust)
 
-    def _worst(self, J: Array | Sparse, relative: float, floor: Array | float) -> int | None:
+    def _worst(self, J: Array | Sparse, relative: Array, floor: Array | float) -> int | None:
+        """``relative`` is the tolerance for each row of ``J``, ``floor`` what is allowed besides."""
         with np.errstate(all="ignore"):
             expected = self.vector @ J
             difference = np.abs(self.product - expected)
-            if (difference <= relative * np.abs(expected)).all():  # less than is allowed, and quickly seen
+            if (difference <= np.min(relative, initial=1.0) * np.abs(expected)).all():  # less than is allowed
                 return None
-            allowed = relative * (np.abs(self.vector) @ abs(J)) + floor
+            allowed = np.abs(relative * self.vector) @ abs(J) + floor
             if (difference <= allowed).all():
                 return None
             excess = difference / np.maximum(allowed, 1e-300)

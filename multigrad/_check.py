@@ -79,7 +79,7 @@ def check_grad(
         method: ``"full"`` compares every entry, ``"probe"`` products with a few random directions, from which wrong
             entries are located; ``"auto"`` probes where n inputs and m outputs with n (n + m) > 2**27 have no sparsity.
         eps: one fixed absolute step, in place of the ladder's choice.
-        rtol: relative tolerance; 1e-7 for float64 arithmetic if left alone.
+        rtol: relative tolerance; if left alone 1e-7 for code in float64, and 1e-6 for what is written for less.
         atol: absolute tolerance. It hides every gradient below it.
         seed: of all random numbers in the check.
         raise_exception: whether to raise and warn, or only to return the report.

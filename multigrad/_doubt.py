@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from multigrad._findings import Finding
 from multigrad._report import Entry, GradReport
 from multigrad._verdict import Status, Verdict
@@ -38,5 +40,6 @@ def doubt(report: GradReport, written: float) -> GradReport:
 
 
 def _relative(entry: Entry) -> float:
-    size = max(abs(entry.analytical), abs(entry.numeric))
-    return (entry.error - 2 * entry.bar) / size if size else 0.0
+    """By how much of its size an entry is wrong beyond its bar; one that is wrong within it is no case of rounding."""
+    size, beyond = max(abs(entry.analytical), abs(entry.numeric)), entry.error - 2 * entry.bar
+    return beyond / size if beyond > 0 else math.inf

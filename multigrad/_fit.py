@@ -61,4 +61,5 @@ def _fit_one(delta: Array, floor: Array, h: Array) -> Estimate:
     slope = coefficients[0] / (2 * reach)
     truncation = np.abs(np.tensordot(shorter, delta, axes=1) / (2 * reach) - slope)
     bar = SIGMAS * np.maximum(rms, floor) * np.linalg.norm(solve[0]) / (2 * reach) + truncation
-    return Estimate(slope, np.where(np.isfinite(bar), bar, np.inf))
+    # Where no value changes there is no rounding to be averaged.
+    return Estimate(slope, np.where(np.isfinite(bar) & delta.any(axis=0), bar, np.inf))

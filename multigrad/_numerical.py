@@ -284,6 +284,7 @@ class Numerical:
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), self.here[i], noise, floor, analytical, own, self.rules)
         reading = two.settle(*self._staircases(part, two, c, i))
+        reading = reading.untold(self._slanted_staircases(part, sampled.at(c, i), reading, c, i))
         places = chosen[c], i
         found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
         found.status[places] = reading.status[0]
@@ -314,6 +315,30 @@ class Numerical:
             staircase |= here
             high |= here & _plateaus.is_high(values, self.here)[i]
         return staircase[None], high[None]
+
+    def _slanted_staircases(
+        self, directions: Directions, sampled: _ladder.Samples, reading: Reading, c: Index, i: Index
+    ) -> Mask:
+        """Where the slope that was read is that of a plateau; the places are (c, i), shape (1, places).
+
+        With too many to look at, those that were looked at stand for others of their output.
+        """
+        wrong = (reading.status[0] == Status.MISMATCH) & ~reading.broken[0]
+        straight = _plateaus.straight_steps(sampled, reading.value, self.rules.eps)[0] * wrong
+        pairs = sorted({(int(c[k]), float(straight[k])) for k in np.flatnonzero(straight)})
+        found, seen = np.zeros((2, len(straight)), np.bool_)
+        largest = np.fmax(np.abs(sampled.plus), np.abs(sampled.minus))
+        largest = np.max(largest, axis=0, initial=0.0, where=np.isfinite(largest))[0]
+        for direction, step in pairs[:: -(-len(pairs) // _plateaus.AT_MOST) or 1]:
+            along = directions.take(np.array([direction]))
+            values = self.f(_plateaus.windows(self.x, along, step, _plateaus.FARTHER))
+            here = np.flatnonzero((c == direction) & (straight == step))
+            seen[here] = True
+            found[here] = _plateaus.is_staircase_on_slope(
+                values[:, i[here]], step, reading.value[0, here], largest[here]
+            )
+        others = (straight > 0) & ~seen & np.isin(i, i[found])
+        return np.asarray((found | others)[None])
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""

@@ -3,6 +3,9 @@
 Values that do not change over the smallest steps have two readings. A function computed in coarser arithmetic is a
 staircase, whose slope shows at larger steps only; relu left of 0 is flat, whatever happens further out. Windows in
 which the values do change tell them apart: a staircase has several plateaus in one of them.
+
+The plateaus of x * (1 + erf(x)) far to the left, where the second factor is a multiple of the rounding of 1, have a
+slope, which is not that of the function: it is a staircase after a straight line is subtracted.
 """
 
 from __future__ import annotations
@@ -17,11 +20,18 @@ from multigrad.backends import Array
 SAMPLES = 32
 WINDOW = 16.0  # the far end of the first, in units of the largest step at which the function is still flat
 RATIO = 6.0  # of the far ends of one window and the next
-FARTHEST = 2.0**-7  # the last reaches so far
+FARTHEST = 2.0**-7  # the last reaches so far,
+FARTHER = 4.0  # and so far on a slope, where plateaus may be as wide as that
 # The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
 LOW = 2.0**-20
 # (direction, step) pairs worth looking at in one check.
 AT_MOST = 64
+# By what factor quotients of a smooth function do not move further away from one rung to the next.
+ABRUPT = 2.0**12
+# On a plateau of a staircase on a slope, what the values may change by as a fraction of the highest step.
+LEVEL = 0.05
+# The highest step, as a fraction of the values beside it and of the largest that the ladder meets.
+OWN, FOREIGN = 2.0**-46, 2.0**-30
 # A function that is flat up to the shortest step of the short ladder has no finer steps to look for.
 FLAT = 2.0**-13
 
@@ -35,17 +45,32 @@ def flat_steps(samples: Samples, here: Array) -> Array:
     return np.asarray(step.max(axis=0))
 
 
-def windows(x: Array, directions: Directions, step: float) -> Array:
+def straight_steps(samples: Samples, slope: Array, eps: float) -> Array:
+    """The largest step up to which f is straight, with the ``slope`` (C, m), if it abruptly ceases to be; else 0."""
+    with np.errstate(all="ignore"):
+        width = samples.up + samples.down
+        off = np.abs((samples.plus - samples.minus) / width - slope)
+        rounding = 4 * eps * np.fmax(np.abs(samples.plus), np.abs(samples.minus)) / width
+        abrupt = off[:-1] > ABRUPT * np.maximum(off[1:], rounding[1:])
+        step = np.where(abrupt, np.broadcast_to(samples.up, off.shape)[1:], np.inf).min(axis=0)
+    return np.asarray(np.where(np.isfinite(step), step, 0.0))
+
+
+def windows(x: Array, directions: Directions, step: float, farthest: float = FARTHEST) -> Array:
     """Points along one direction on both sides of x, beyond ``step``; shape (windows * 2 * SAMPLES, n).
 
     A window shows the plateaus of a staircase if it is 3 to 20 times as wide as one. Next to the end of the plateau
     that x is on, ``step`` is much shorter than that.
     """
-    count = max(1, int(np.ceil(np.log(FARTHEST / step) / np.log(RATIO))))
+    return np.asarray(x + distances(step, farthest)[:, None] * directions.dense())
+
+
+def distances(step: float, farthest: float) -> Array:
+    """How far along the direction the points of ``windows`` are, shape (windows * 2 * SAMPLES,)."""
+    count = max(1, int(np.ceil(np.log(farthest / step) / np.log(RATIO))))
     ends = WINDOW * step * RATIO ** np.arange(count)
     distance = np.linspace(step, ends, SAMPLES).T
-    along = np.stack([distance, -distance], axis=1).reshape(-1, 1) * directions.dense()
-    return np.asarray(x + along)
+    return np.stack([distance, -distance], axis=1).ravel()
 
 
 def is_staircase(values: Array, here: Array) -> Mask:
@@ -55,6 +80,23 @@ def is_staircase(values: Array, here: Array) -> Mask:
     repeated = moved[:, 1:] & (sides[:, 1:] == sides[:, :-1])
     levels = (moved[:, 1:] & ~repeated).sum(axis=1)
     return np.asarray(((levels >= 2) & (repeated.sum(axis=1) >= 0.3 * moved.sum(axis=1))).any(axis=0))
+
+
+def is_staircase_on_slope(values: Array, step: float, slope: Array, largest: Array) -> Mask:
+    """Tell whether f less a line of ``slope`` has several plateaus in one of the windows up to ``FARTHER``.
+
+    The steps between them must be what the rounding of values as large as ``largest`` makes of f, and more than its
+    own rounding; all but ``values`` have shape (m,).
+    """
+    residual = values - distances(step, FARTHER)[:, None] * slope
+    sides = np.abs(values).reshape(-1, SAMPLES, values.shape[1]).max(axis=1)
+    moves = np.abs(np.diff(residual.reshape(-1, SAMPLES, values.shape[1]), axis=1))
+    highest = moves.max(axis=1)
+    own = OWN * (sides + np.abs(slope))  # x + distance is rounded too
+    of_rounding = (highest > own) & (highest < FOREIGN * largest)
+    still = moves <= LEVEL * highest[:, None]
+    steps = (still[:, :-1] & ~still[:, 1:]).sum(axis=1)
+    return np.asarray((of_rounding & (steps >= 2) & (still.mean(axis=1) >= 0.3)).any(axis=0))
 
 
 def is_high(values: Array, here: Array) -> Mask:

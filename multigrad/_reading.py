@@ -50,6 +50,10 @@ class Reading:
             np.where(chosen, self.singular, other.singular),
         )
 
+    def untold(self, chosen: Mask) -> Reading:
+        """Say of the entries that are ``chosen`` that it cannot be told."""
+        return replace(self, status=np.where(chosen, np.int8(Status.INCONCLUSIVE), self.status))
+
 
 @dataclass(frozen=True)
 class TwoReadings:

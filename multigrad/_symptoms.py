@@ -77,9 +77,9 @@ def explain(block: Block) -> str:
         for pattern in (
             _nan,
             _zero,
+            _approximate,
             _conjugate,
             _factor,
-            _approximate,
             _layout,
             _cotangent_unused,
             _offset,

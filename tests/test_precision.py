@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from multigrad._run import run_check
 from multigrad._precision import has_steps
+from multigrad._run import run_check
 from tests.flat import Flat
 
 SINGLE, HALF, BFLOAT = 2.0**-23, 2.0**-10, 2.0**-7

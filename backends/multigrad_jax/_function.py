@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad._findings import Finding
-from multigrad._precision import DOUBLE
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
@@ -68,19 +67,17 @@ class JaxFunction:
         self._derivative = self._derive()
 
     def reexamine(self) -> bool:
-        """Look for low precision inside a function that shows none outside, or that is evaluated in float64.
+        """Look for low precision that is left inside a function that is evaluated in float64.
 
         Returns:
-            Whether it is evaluated, or judged, in another way from now on.
+            Whether it is judged in another way from now on.
         """
-        before, eps = self._at, self.eps
-        if self.written > DOUBLE:
-            noticed = unsettle(self._at, self._seed, self.written) if eps < self.written else ()
-            self.eps = self.written if noticed else eps
-            self._findings += noticed
-        else:
-            self._adopt(settle(before, self._seed), before)
-        return self._at is not before or self.eps > eps
+        if self.eps >= self.written:
+            return False
+        noticed = unsettle(self._at, self._seed, self.written)
+        self._findings += noticed
+        self.eps = self.written if noticed else self.eps
+        return bool(noticed)
 
     def __call__(self, X: Array, /) -> Array:
         return self._rows(X)

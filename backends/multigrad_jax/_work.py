@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from multigrad._findings import Finding
+from multigrad_jax._wide import is_low
 
 _JAX = os.path.dirname(jax.__file__)
 
@@ -28,11 +29,13 @@ class Work:
         dispatches: eager work, counted in calls of a compiled operation (about 15 us each, or 10^4 entries written).
         widest: entries of the largest array inside.
         findings: the gradients that the user's code stops.
+        low: whether something in it is of low precision.
     """
 
     dispatches: float
     widest: int
     findings: tuple[Finding, ...]
+    low: bool
 
 
 def work_of(function: Callable[..., Any], parts: Sequence[Any]) -> Work:
@@ -48,6 +51,7 @@ def work_of(function: Callable[..., Any], parts: Sequence[Any]) -> Work:
         dispatches=len(jaxpr.eqns) + LOOP_DISPATCHES * _loops(jaxpr) + sum(size * times for size, times in sizes) / 1e4,
         widest=max((size for size, _ in sizes), default=1),
         findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _stopped(eqn))),
+        low=any(is_low(out.aval) for eqn, _ in equations for out in eqn.outvars),
     )
 
 

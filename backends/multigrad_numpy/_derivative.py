@@ -15,6 +15,7 @@ from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
 from multigrad_numpy._linear import Linearised
 from multigrad_numpy._memory import Memory
+from multigrad_numpy._table import Registered
 from multigrad_numpy._trace import leave, run
 from multigrad_numpy._traced import TracedArray
 
@@ -35,13 +36,18 @@ class TracedDerivative:
         fn: the user's function behind it.
         function: the flat function that is differentiated.
 
+    Attributes:
+        uses_registered: whether the trace met a rule that the user registered.
+
     Raises:
         Unsupported: ``fn`` can't be traced, or the trace computes something else than NumPy.
     """
 
     def __init__(self, fn: Callable[..., Any], function: NumpyFunction) -> None:
         self._function, self._fn = function, fn
+        before = Registered.calls
         self._linear = Linearised(self.flat, function.x)
+        self.uses_registered = Registered.calls > before
         # Of a function that gives another value every time nothing can be said; the check itself reports it.
         if np.array_equal(function.repeats[0], function.repeats[1], equal_nan=True):
             self._compare(self._linear.value, function.repeats[0], "at the point")

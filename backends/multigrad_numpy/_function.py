@@ -76,8 +76,8 @@ class NumpyFunction:
         self.outputs: Sequence[Leaf] = self.results.leaves
         self._rows = Rows(fn, self.arguments, self.results)
         self.eps = self.results.eps
-        given = (np.dtype(leaf.dtype) for leaf in self.inputs)
-        self.written = max([self.eps, *(float(np.finfo(dtype).eps) for dtype in given if dtype.kind in "fc")])
+        inexact = (leaf.dtype for leaf in self.inputs if np.issubdtype(leaf.dtype, np.inexact))
+        self.written = max([self.eps, *(float(np.finfo(dtype).eps) for dtype in inexact)])
         self._derive = derive
         self._derivative = derive(self)
 

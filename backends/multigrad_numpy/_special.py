@@ -240,7 +240,7 @@ eval_jacobi: Formula = _enter(
 
 
 def _degree_below(polynomial: Formula, n: Any, x: Any) -> Any:
-    return jnp.where(n != 0, polynomial(jnp.where(n != 0, n - 1.0, 0.0), x), 0.0)
+    return jnp.where(n != 0, polynomial(jnp.where(n != 0, n - 1, 0), x), 0.0)
 
 
 # By JAX's own arithmetic.

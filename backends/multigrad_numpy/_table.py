@@ -21,7 +21,21 @@ from multigrad_numpy._refusal import depends, refusal
 
 Rule = Callable[..., Any]
 TABLE: dict[Any, Rule] = {}
-REGISTERED: set[Any] = set()  # by the user
+
+
+class Registered:
+    """A rule that the user registered; ``calls`` counts those of all such rules."""
+
+    calls = 0
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        Registered.calls += 1
+        return self._rule(*args, **kwargs)
+
+
 _IRRELEVANT = ("order", "subok", "casting", "like", "device", "signature")
 
 
@@ -32,8 +46,8 @@ def register_numpy(function: Any, jax_function: Callable[..., Any]) -> None:
         function: a function, ufunc or distribution method of NumPy or SciPy, ``scipy.special.jv``.
         jax_function: called with the same arguments, arrays as JAX arrays.
     """
-    TABLE[function] = Elementwise(function, jax_function) if _is_ufunc(function) else Lifted(function, jax_function)
-    REGISTERED.add(function)
+    rule = Elementwise(function, jax_function) if _is_ufunc(function) else Lifted(function, jax_function)
+    TABLE[function] = Registered(rule)
 
 
 def _is_ufunc(function: Any) -> bool:

@@ -51,7 +51,8 @@ def _gradients(
     """Gradients, in double, of tensors that may be the user's own or stand for one.
 
     ``Function.apply`` is not overridable: a captured tensor that is given to it is in the graph as itself, elsewhere
-    it is there as its twin. Its gradient is the sum of the two.
+    it is there as its twin. Its gradient is the sum of the two. Where the twin was made of a tensor with a graph, the
+    gradient of that has gone through the twin already, and been rounded.
     """
     twins = [mode.shadows.widen(t) if isinstance(t, Tensor) else t for t in inputs]
     raw = [(i, t) for i, (t, twin) in enumerate(zip(inputs, twins, strict=True)) if t is not twin and t.requires_grad]
@@ -65,7 +66,10 @@ def _gradients(
                 create_graph=create_graph,
             )
         )
-    for (i, _), gradient in zip(raw, found[len(twins) :], strict=True):
+    for (i, tensor), gradient in zip(raw, found[len(twins) :], strict=True):
+        through = None if twins[i].is_leaf else found[i]
+        if through is not None and gradient is not None:
+            gradient = gradient - through.to(tensor.dtype)
         found[i] = _sum(found[i], gradient)
     return found[: len(twins)]
 

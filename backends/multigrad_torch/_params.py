@@ -87,17 +87,19 @@ class Params:
     def here(self, x: Array) -> bool:
         """Whether the user's tensors hold what they hold at the point ``x``, shape (n,), in the dtype of the evaluation.
 
-        A gradient has the dtype of its tensor, so it is rounded where that is of low precision.
+        The gradient of a leaf has its dtype, so it is rounded where that is of low precision. That of another tensor
+        has the dtype of the operation that made it, whatever the tensor holds now.
         """
         return all(
-            slot.dtype is slot.tensor.dtype and np.array_equal(slot.numbers(slot.tensor), x[slot.slice], equal_nan=True)
+            (slot.dtype is slot.tensor.dtype or not slot.tensor.is_leaf)
+            and np.array_equal(slot.numbers(slot.tensor), x[slot.slice], equal_nan=True)
             for slot in self.slots
         )
 
     @contextmanager
     def at(self, values: Sequence[Tensor]) -> Iterator[None]:
         """The user's tensors hold other values."""
-        gradients = [tensor.grad for tensor in self._tensors]
+        gradients = [tensor.grad if tensor.is_leaf else None for tensor in self._tensors]
         try:
             for slot, value, gradient in zip(self.slots, values, gradients, strict=True):
                 _exchange(slot.tensor, slot.hand(value), gradient)
@@ -146,7 +148,7 @@ class Params:
 
 def _exchange(tensor: Tensor, data: Tensor, gradient: Tensor | None) -> None:
     """Give the tensor other numbers; where their dtype is another one, ``gradient`` in that dtype goes with them."""
-    if tensor.dtype is data.dtype:
+    if tensor.dtype is data.dtype or not tensor.is_leaf:
         tensor.data = data
         return
     tensor.grad = None

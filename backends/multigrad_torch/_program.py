@@ -102,7 +102,7 @@ class Program:
                 if isinstance(place, Slot):
                     evaluation.take(leaf, place.given)
             for slot, tensor in zip(self.params.slots, self.params.current, strict=True):
-                if slot.dtype is not slot.given:
+                if tensor.dtype is not slot.given:
                     evaluation.take(tensor, slot.given)
             return self._fn(*self._tree.build(iter(leaves)))
 

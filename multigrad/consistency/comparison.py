@@ -20,7 +20,7 @@ from multigrad.consistency.outcome import Outcome, Weighed, report
 from multigrad.consistency.report import ConsistencyReport, Discrepancy
 from multigrad.consistency.second_sides import second_order
 from multigrad.consistency.sides import Side
-from multigrad.consistency.whereabouts import locate
+from multigrad.consistency.whereabouts import first_to_differ, locate
 from multigrad.errors import InvalidUse
 
 
@@ -120,6 +120,7 @@ class _Comparison:
                 continue
             conventions, slips = name_values(side, target, status)
             named = {*(slip.where for slip in slips), *(convention.where for convention in conventions)}
+            self.findings += first_to_differ(side, target, status)
             self.findings += [*slips, *(f for f in self._locate(side, status) if f.where not in named)]
             self.worst += by_value(evidence.sides, side, target, status)
             if evidence.alike(side.name, target.name) or {side.name, target.name} & set(evidence.refuted):
@@ -146,6 +147,8 @@ class _Comparison:
         groups = [group for group in groups if group]
         accused, foreign = ([], []) if evidence.stopped else (evidence.refuted, evidence.foreign())
         blamed = blame(groups, evidence.voices, accused, foreign, self.call.reference)
+        if self.call.reference in evidence.refuted and "stop_gradient" not in self.call.accept:
+            blamed = {name: f"{why}, whose own derivative is not that of its values" for name, why in blamed.items()}
         for names in evidence.refuted_alike():
             self.conventions += name_stopped(evidence.sides[names[0]], names, evidence.claims[names[0]][0])
         apart = len(groups) > 1 or len(evidence.voices) > 1

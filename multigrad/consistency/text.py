@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from multigrad.consistency.report import Consistency
 
+# Findings that say something of where or how values differ.
+SAYING = ("diagnosis", "convention", "layout", "unmatched")
+
 if TYPE_CHECKING:
     from multigrad.consistency.report import ConsistencyReport, Discrepancy
 
@@ -21,7 +24,19 @@ def as_text(report: ConsistencyReport) -> str:
         lines += ["", *_aligned(_entries(report))]
     lines += [""] * bool(report.findings)
     lines += [f"  {finding}" for finding in report.findings]
+    lines += _advice(report)
     return "\n".join([*lines, f"  paths are those of {report.reference}; {report.seconds:.3g} s"])
+
+
+def _advice(report: ConsistencyReport) -> list[str]:
+    """How to go on where values differ and nothing says in which way."""
+    by_value = any(entry.what == "value" for entry in report.worst)
+    if report.verdict is not Consistency.MISMATCH or not by_value or any(f.kind in SAYING for f in report.findings):
+        return []
+    return [
+        "",
+        '  to find the place return intermediate values too, {"norm": ..., "output": ...}: the first that differs is named',
+    ]
 
 
 def _headline(report: ConsistencyReport) -> str:

@@ -40,6 +40,17 @@ def locate(side: Side, other: Side, one: Claim, theirs: Claim, differ: Codes, rt
                 yield Finding("diagnosis", f"{side.name} as compared with {other.name}: {words}", pair.reference.path)
 
 
+def first_to_differ(side: Side, other: Side, differ: Codes) -> Iterator[Finding]:
+    """Say which of several outputs is the first whose values differ, where those before it or after it agree."""
+    wrong = [bool((differ[rows] > Status.OK).any()) for rows in spans(side.outputs)]
+    if any(wrong) and not all(wrong):
+        paths = [pair.reference.path for pair in side.outputs]
+        first = paths[wrong.index(True)]
+        agreeing = _listed([path for path, differs in zip(paths, wrong, strict=True) if not differs])
+        words = f"{side.name} as compared with {other.name}: {agreeing} agree, {first} is the first output that differs"
+        yield Finding("diagnosis", words, first)
+
+
 def _constant(a: Array, b: Array, theirs: Array, status: Codes) -> str:
     if not theirs.any() or (status == Status.MISMATCH).any():
         return ""

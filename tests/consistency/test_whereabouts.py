@@ -63,6 +63,25 @@ def test_the_diagnosis_of_a_wrong_derivative_is_shown() -> None:
     assert "jax: every entry is 2 times the derivative" in diagnoses(report), str(report)
 
 
+def test_the_first_of_several_outputs_that_differs_is_named() -> None:
+    def stages(xp: Any, eps: float) -> Any:
+        def network(x: Any) -> Any:
+            centred = x - x.mean()
+            normed = centred / xp.sqrt((centred**2).mean() + eps)
+            return {"centred": centred, "normed": normed, "output": xp.tanh(normed)}
+
+        return network
+
+    report = consistency(stages(torch, 1e-5), stages(jnp, 1e-3), X)
+    assert 'output["centred"] agree, output["normed"] is the first output that differs' in diagnoses(report)
+    assert "intermediate values" not in str(report)
+
+
+def test_who_gets_no_hint_is_told_how_to_go_on() -> None:
+    report = consistency(lambda x: (x**2).sum(), lambda x: jnp.sum(x**3), X)
+    assert "return intermediate values too" in str(report)
+
+
 # ---- symmetric matrices
 
 

@@ -183,7 +183,7 @@ def test_a_constant_that_is_rounded_to_bfloat16_cannot_be_told_from_an_error():
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.0, "ok"), (1.001, "mismatch")])
-def test_float32_inside_is_looked_for_only_when_it_shows(factor, verdict, monkeypatch):
+def test_what_is_double_throughout_is_not_looked_into(factor, verdict, monkeypatch):
     looked = []
     monkeypatch.setattr(_function, "settle", lambda *given: looked.append(1) or _regime.settle(*given))
     x = jnp.linspace(0.1, 1, 4) if jax.config.jax_enable_x64 else np.linspace(0.1, 1, 4)

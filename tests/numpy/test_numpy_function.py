@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import rosen, rosen_der
 
+from multigrad import check_grad
 from multigrad.backends import Backend, Options
 from multigrad.errors import Defect, InvalidUse, Unsupported
 from multigrad_numpy import NumpyBackend
@@ -242,3 +243,16 @@ def test_importing_the_adapter_imports_no_jax():
 
     code = "import sys, multigrad_numpy; raise SystemExit('jax' in sys.modules or 'torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("dtype", "verdict"), [(np.float32, "ok"), (np.float64, "mismatch")])
+def test_a_constant_that_is_rounded_to_the_precision_of_the_input(dtype, verdict):
+    pi = np.float32(np.pi)
+    report = check_grad(
+        lambda x: np.sum(np.sin(pi * x)),
+        np.array([0.3, -1.0, 0.7], dtype),
+        "numpy",
+        jac=lambda x: np.pi * np.cos(np.pi * x),
+        raise_exception=False,
+    )
+    assert report.verdict == verdict, str(report)

@@ -157,6 +157,14 @@ def test_gradients_that_the_users_parameters_have_stay_theirs(dtype):
         assert parameter.grad is before[name] and parameter.dtype is dtype and (parameter.grad == 1).all()
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_captured_tensors_that_are_made_of_others(dtype):
+    torch.manual_seed(0)
+    w = 2 * torch.randn(3, dtype=dtype, requires_grad=True)
+    report = check_grad(lambda x: (x * w).sin(), torch.randn(3, dtype=dtype), params="captured", raise_exception=False)
+    assert report.verdict == "ok" and report.sharpness < 1e-8, str(report)
+
+
 def test_parameters_of_several_dtypes_are_told_as_they_are():
     seen = []
 
