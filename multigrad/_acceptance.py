@@ -1,7 +1,7 @@
 """Acceptance: the entries of the short ladder that are plainly right, at the price of a few dozen passes.
 
-This is what ``_estimate`` and ``_verdict`` say of three rungs, written out: three candidates have neighbours there. It accepts; whatever it does not
-accept is looked at by the general rules.
+This is what ``_estimate`` and ``_verdict`` say of three rungs, written out: three candidates have neighbours there.
+It accepts; whatever it does not accept is looked at by the general rules.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ from multigrad._colouring import colours
 from multigrad._diagnose import of_cotangent
 from multigrad._directions import signed
 from multigrad._findings import Finding
-from multigrad._purity import FEW_ULP, place
+from multigrad._purity import FEW_ULP
 from multigrad._report import Entry
 from multigrad._sparse import Pattern, Sparse
 from multigrad._verdict import Rules, Status
-from multigrad.backends import Array, FlatFunction
+from multigrad.backends import Array, FlatFunction, place
 from multigrad.errors import Defect, Unsupported
 
 # Rows that are differentiated alone as well as in their groups.
@@ -86,7 +86,7 @@ class Probe:
     def accuse(self, k: int, J: Array, f: FlatFunction, rules: Rules) -> tuple[Entry, Finding]:
         """Report a backward pass that is right for one-hot cotangents and wrong for this one."""
         expected = float(self.vector @ J[:, k])
-        where = place(list(f.inputs), k)
+        where = place(f.inputs, k)
         entry = Entry(
             self.name,
             where,
@@ -235,7 +235,7 @@ def _repeatable(f: FlatFunction, u: Array, first: Array) -> tuple[list[Finding],
     finding = Finding(
         "nondeterministic_backward",
         f"two backward passes with the same cotangent gave {first[k]:.6g} and {second[k]:.6g}",
-        place(list(f.inputs), k),
+        place(f.inputs, k),
         "look for random numbers or state in the backward pass",
     )
     more = np.stack([first, second, *(_one(f.vjp, u) for _ in range(SAMPLES))])

@@ -126,10 +126,10 @@ class Batched:
             return True
         with np.errstate(all="ignore"):
             difference = np.abs(some - plain)
-            if (difference <= 1e-12 * np.abs(plain).max(axis=1, keepdims=True)).all():
+            largest = np.max(np.abs(plain), axis=1, keepdims=True, initial=0.0, where=np.isfinite(plain))
+            if (difference <= 1e-12 * largest).all():
                 return True
             spread = self.slack * np.ptp(every, axis=0)
-            largest = np.max(np.abs(plain), axis=1, keepdims=True, initial=0.0, where=np.isfinite(plain))
             tolerance = 1e-12 * largest + np.where(np.isfinite(spread), spread, 0.0)
             same = (difference <= tolerance) | (some == plain) | (np.isnan(some) & np.isnan(plain))
         return bool(same.all())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -35,7 +35,7 @@ class Belongings:
     """
 
     def __init__(self, *functions: Callable[..., Any] | None) -> None:
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[Hashable, _Kept] = {}
         self._seen: set[int] = set()
         self._draws = False
         for function in functions:
@@ -124,7 +124,7 @@ class Belongings:
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._visit(f"a default of {function.__name__}", value, depth + 1)
         for name in names & function.__globals__.keys():
-            self._kept[hash((id(function.__globals__), name))] = _Global(name, function.__globals__)
+            self._kept[id(function.__globals__), name] = _Global(name, function.__globals__)
             self._visit(name, function.__globals__[name], depth + 1)
 
 

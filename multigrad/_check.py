@@ -109,7 +109,7 @@ def check_grad(
     """
     started = time.perf_counter()
     arguments = as_arguments(inputs)
-    _validate(fn, modes, method, order, eps, rtol, atol)
+    _validate(fn, jac, modes, method, order, eps, rtol, atol)
     adapter = choose_backend(backend, arguments)
     options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options))
     # A matrix that the user returns has no second mode.
@@ -187,15 +187,23 @@ def announce(report: GradReport) -> None:
 
 
 def _validate(
-    fn: object, modes: Sequence[str], method: str, order: int, eps: float | None, rtol: float | None, atol: float
+    fn: object,
+    jac: object,
+    modes: Sequence[str],
+    method: str,
+    order: int,
+    eps: float | None,
+    rtol: float | None,
+    atol: float,
 ) -> None:
     if not callable(fn):
         raise InvalidUse("not_callable", f"fn must be callable, not {type(fn).__name__}")
-    if order not in (1, 2):
-        raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
-    unknown = [mode for mode in modes if mode not in MODES]
-    if isinstance(modes, str) or unknown or not modes:
-        raise InvalidUse("unknown_mode", f"modes must be some of {MODES}, not {modes!r}")
+    if jac is not None and not callable(jac):
+        raise InvalidUse(
+            "not_callable",
+            f"jac must be callable as fn is, not {type(jac).__name__}; for numbers, jac=lambda *_: numbers",
+        )
+    validate_order_and_modes(order, modes)
     if method not in METHODS:
         raise InvalidUse("unknown_method", f"method must be one of {METHODS}, not {method!r}")
     for name, value in (("eps", eps), ("rtol", rtol), ("atol", atol)):
@@ -203,3 +211,11 @@ def _validate(
             raise InvalidUse("bad_tolerance", f"{name} must be a finite number that is not negative, not {value!r}")
     if eps == 0:
         raise InvalidUse("bad_tolerance", "eps, the step, must not be 0")
+
+
+def validate_order_and_modes(order: int, modes: Sequence[str]) -> None:
+    """Refuse orders and modes that there are not."""
+    if order not in (1, 2):
+        raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
+    if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
+        raise InvalidUse("unknown_mode", f"modes must be some of {MODES}, not {modes!r}")

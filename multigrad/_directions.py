@@ -143,13 +143,3 @@ def signed(rng: np.random.Generator, low: float, high: float, shape: tuple[int, 
     """Draw numbers of a size between ``low`` and ``high`` and of either sign."""
     drawn = rng.uniform(-1.0, 1.0, shape)
     return np.asarray(np.copysign(low, drawn) + (high - low) * drawn)
-
-
-def full_vectors(x: Array, count: int, rng: np.random.Generator) -> Directions:
-    """Random directions that move every input, by 1/2 to 1 of its scale in either sense.
-
-    Weights bounded away from 0 hide no input, and random ones let no two errors cancel.
-    """
-    n = x.size
-    weights = signed(rng, 0.5, 1.0, (count, n)) * scale_of(x)
-    return Directions(n, np.arange(count + 1) * n, np.tile(np.arange(n), count), weights.ravel())

@@ -14,7 +14,7 @@ from multigrad._directions import Directions
 from multigrad._kinks import Mask
 from multigrad._ladder import points
 from multigrad._tree import walk
-from multigrad.backends import Array, FlatFunction, Leaf, Options
+from multigrad.backends import Array, FlatFunction, Options, place
 from multigrad.errors import GradcheckError, InvalidUse
 
 SHOWN = 5
@@ -48,7 +48,7 @@ def gradcheck(
 
     Raises:
         GradcheckError: they don't; the message has both matrices and the wrong entries.
-        InvalidUse: no input requires grad; a sparse input without ``check_sparse_nnz``.
+        InvalidUse: no input requires grad; a sparse input without ``check_sparse_nnz``; a step that is none.
 
     Example:
         >>> import jax.numpy as jnp
@@ -57,13 +57,14 @@ def gradcheck(
     """
     arguments = as_arguments(inputs)
     leaves = [leaf for _, leaf in walk(arguments)]
-    _validate(leaves, check_sparse_nnz)
+    _validate(leaves, eps, check_sparse_nnz)
     adapter = choose_backend("auto", arguments)
     f = adapter.flatten(func, arguments, Options(native=True))
     numerical = _central_differences(f, eps)
     analytical = reverse_jacobian(f)
     with np.errstate(invalid="ignore"):
-        close = np.abs(analytical - numerical) <= atol + rtol * np.abs(numerical)
+        difference = np.abs(analytical - numerical)
+        close = (difference <= atol + rtol * np.abs(numerical)) & np.isfinite(difference)
     if close.all():
         return True
     if raise_exception:
@@ -71,7 +72,9 @@ def gradcheck(
     return False
 
 
-def _validate(leaves: list[Any], check_sparse_nnz: bool) -> None:
+def _validate(leaves: list[Any], eps: float, check_sparse_nnz: bool) -> None:
+    if not (np.isfinite(eps) and eps > 0):
+        raise InvalidUse("bad_tolerance", f"eps, the step, must be a finite number above 0, not {eps!r}")
     asked = [leaf.requires_grad for leaf in leaves if hasattr(leaf, "requires_grad")]
     if asked and not any(asked):
         raise InvalidUse(
@@ -115,18 +118,16 @@ def _wrong(f: FlatFunction, numerical: Array, analytical: Array, close: Mask) ->
     lines = [f"{len(rows)} of {close.size} entries are not close:"]
     for r, c in list(zip(rows, columns, strict=True))[:SHOWN]:
         lines.append(
-            f"  d {_place(f.outputs, int(r))} / d {_place(f.inputs, int(c))}: "
+            f"  d {place(f.outputs, int(r))} / d {place(f.inputs, int(c))}: "
             f"analytical {analytical[r, c]:.6g}, numerical {numerical[r, c]:.6g}"
         )
     return lines + (["  ..."] if len(rows) > SHOWN else [])
 
 
 def _likely_cause(f: FlatFunction, eps: float) -> list[str]:
-    low = [leaf.path for leaf in f.inputs if leaf.dtype not in ("float64", "complex128")]
+    low = [f"{leaf.path} ({leaf.dtype})" for leaf in f.inputs if leaf.dtype not in ("float64", "complex128")]
     if low:
-        cause = (
-            f"{', '.join(low)}: {f.inputs[0].dtype} is too coarse for a step of {eps:g}; this and not the gradient is"
-        )
+        cause = f"The dtype of {', '.join(low)} is too coarse for a step of {eps:g}; this and not the gradient is"
         return [f"{cause} the likely cause. check_grad evaluates such functions in float64."]
     rounding = f.eps * float(np.max(np.abs(f.repeats), initial=0.0)) / eps
     largest = float(np.max(np.abs(f.x), initial=0.0))
@@ -135,8 +136,3 @@ def _likely_cause(f: FlatFunction, eps: float) -> list[str]:
             f"The step {eps:g} is lost in the rounding of inputs or values of this size; check_grad chooses it per entry."
         ]
     return []
-
-
-def _place(leaves: Any, k: int) -> str:
-    found: Leaf = next(leaf for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
-    return found.place(k)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from multigrad._detached import only_attached
 from multigrad._directions import scale_of, signed
 from multigrad._findings import Finding
 from multigrad._report import GradReport
+from multigrad._symmetric import is_symmetric, keep_symmetric, moves_with_one_triangle
 from multigrad._verdict import Verdict
 from multigrad.backends import Array, FlatFunction, Leaf
 
@@ -74,18 +75,10 @@ def _beside(f: FlatFunction, rng: np.random.Generator) -> Iterator[Array]:
     x = f.x
     away = signed(rng, NEAR, FAR, x.shape) * np.where(np.isfinite(x), scale_of(x), 0.0)
     for leaf in f.inputs:
-        if len(leaf.shape) >= 2 and leaf.shape[-1] == leaf.shape[-2] and leaf.size:
-            entries, step = (_matrices(part[leaf.slice], leaf) for part in (x, away))
-            if np.array_equal(entries, np.swapaxes(entries, -1, -2).conj()):
-                step += np.swapaxes(step, -1, -2).conj()
-                step /= 2
+        if is_symmetric(leaf, x):
+            keep_symmetric(leaf, away[None])
     yield x + away
     yield x + np.abs(away)
-
-
-def _matrices(part: Array, leaf: Leaf) -> Any:
-    """A view of the leaf's places as they are."""
-    return (part.view(np.complex128) if leaf.complex else part).reshape(leaf.shape)
 
 
 def _checked(f: FlatFunction, x: Array, check: Check, allow_constant: bool) -> GradReport | None:
@@ -97,7 +90,7 @@ def _checked(f: FlatFunction, x: Array, check: Check, allow_constant: bool) -> G
         u = np.arange(1.0, m + 1)[None]
         if allow_constant and np.array_equal(f.vjp(u), near.vjp(u)):
             return None
-        found = check(near if max(x.size, m) <= FEW else _Projected(near, np.random.default_rng(x.size)))
+        found = check(near if max(x.size, m) <= FEW else _Projected(only_attached(near), np.random.default_rng(x.size)))
     except Exception:  # noqa: BLE001, of any type: the function need not be defined there
         return None
     return found if found.legs else None
@@ -133,17 +126,24 @@ def _diagnoses(near: GradReport) -> Sequence[Finding]:
 
 
 class _Projected:
-    """Random combinations of the outputs of f at x + s . lines, as a function of a few numbers s."""
+    """Random combinations of the outputs of f at x + s . lines, as a function of a few numbers s.
+
+    Where f reads one triangle of a symmetric matrix, the lines keep that symmetric: its gradient need not be another.
+    """
 
     def __init__(self, f: FlatFunction, rng: np.random.Generator) -> None:
         self._f = f
         m = f.repeats.shape[1]
         self._lines = signed(rng, 0.5, 1.0, (LINES, f.x.size)) * scale_of(f.x)
+        for leaf in f.inputs:
+            if is_symmetric(leaf, f.x) and moves_with_one_triangle(f, leaf, NEAR * self._lines[0]):
+                keep_symmetric(leaf, self._lines)
         self._mixed = signed(rng, 0.5, 1.0, (LINES, m))
         self.x = np.zeros(LINES)
         self.inputs: Sequence[Leaf] = [Leaf("inputs along random line", (LINES,), "float64", 0)]
         self.outputs: Sequence[Leaf] = [Leaf("random sum of outputs", (LINES,), "float64", 0)]
         self.fixed, self.eps, self.repeats = f.fixed, f.eps, f.repeats @ self._mixed.T
+        self.written: float = getattr(f, "written", 0.0)
 
     @property
     def findings(self) -> Sequence[Finding]:

@@ -18,7 +18,7 @@ from multigrad import _noise
 from multigrad._directions import scale_of
 from multigrad._findings import Finding
 from multigrad._verdict import Rules
-from multigrad.backends import Array, Leaf
+from multigrad.backends import Array, Leaf, place
 
 DOUBLE = 2.0**-52
 SINGLE = 2.0**-23
@@ -266,11 +266,10 @@ def _gradient_findings(
 
 
 def _overflow(what: str, k: int, pair: tuple[Array, Array], leaves: Sequence[Leaf]) -> Finding:
-    leaf = next(leaf for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
     return Finding(
         "precision",
         f"{what} is {pair[0][0, k]} as you run it and {pair[1][0, k]:.6g} in float64: it leaves the range of low precision",
-        leaf.place(int(k)),
+        place(leaves, int(k)),
         "scale the computation, or do this part of it in a wider type",
     )
 

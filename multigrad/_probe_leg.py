@@ -29,6 +29,7 @@ class ProbeLeg:
         excess: by how much its products differ beyond rounding and bars, relative to the largest of its row; shape (k,).
         sees: the smallest error of one entry that all directions would show, relative to the same; shape (k,).
         probes: how many directions there were that move all inputs.
+        rtol: by how much products of a right derivative may differ.
     """
 
     mode: str
@@ -39,7 +40,6 @@ class ProbeLeg:
     sees: Array
     probes: int
     rtol: float
-    unexplored: int = 0
 
     def without_mismatch(self) -> ProbeLeg:
         """The same where what was a mismatch cannot be told."""

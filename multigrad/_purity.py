@@ -10,15 +10,10 @@ import numpy as np
 from multigrad._findings import Finding
 from multigrad._report import Leg
 from multigrad._verdict import Status
-from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.backends import Array, FlatFunction, place
 
 # Run-to-run differences of sums done in another order, as atomic adds give them.
 FEW_ULP = 64
-
-
-def place(leaves: tuple[Leaf, ...] | list[Leaf], k: int) -> str:
-    """Name the flat place ``k`` among the leaves."""
-    return next(leaf.place(k) for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
 
 
 def value_at_x(f: FlatFunction, values: Callable[[Array], Array]) -> tuple[Array, Array | float, list[Finding]]:
@@ -48,7 +43,7 @@ def _check_repeats(f: FlatFunction, here: Array) -> tuple[list[Finding], Array]:
     finding = Finding(
         "nondeterministic_forward",
         f"two calls at the same inputs gave {first[k]:.6g} and {second[k]:.6g}; they differ by {moved[k]:.2g}",
-        place(list(f.outputs), k),
+        place(f.outputs, k),
         "fix the seed inside the function, or remove the state that it keeps between calls",
     )
     return [finding], 10 * np.maximum(jitter, np.where(np.isfinite(moved), moved, 0.0))
@@ -64,7 +59,7 @@ def check_finite(f: FlatFunction, here: Array) -> list[Finding]:
         Finding(
             "non_finite",
             f"the value is {here[k]} at the inputs given; {len(bad)} of {len(here)} output entries are not finite",
-            place(list(f.outputs), k),
+            place(f.outputs, k),
             "move the inputs into the function's domain",
         )
     ]

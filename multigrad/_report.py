@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from multigrad._findings import Finding
 from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
-from multigrad.backends import Array, Leaf
+from multigrad.backends import Array, Leaf, place
 
 if TYPE_CHECKING:
     from multigrad._probe_leg import ProbeLeg
@@ -108,9 +108,9 @@ class Leg:
 
     @property
     def sharpness(self) -> float:
-        """The largest relative error that an entry called ok might still have."""
+        """The largest relative error that an entry called ok might still have; one that is 0 has none."""
         size = np.maximum(np.abs(self.analytical), np.abs(self.numeric))
-        told = (self.status == Status.OK) & (size > 0)
+        told = (self.status == Status.OK) & (self.analytical != 0)
         with np.errstate(invalid="ignore"):  # infinite derivatives
             error = np.fmax(self.bar, np.abs(self.analytical - self.numeric))
         return float(np.max(error / np.where(told, size, 1.0), initial=0.0, where=told))
@@ -191,7 +191,7 @@ class GradReport:
     evaluations: int
     seconds: float
     seed: int
-    reason: str = field(default="")
+    reason: str = ""
     second: GradReport | None = None
     probed: tuple[ProbeLeg, ...] = ()
     convention: str = ""
@@ -261,7 +261,7 @@ class GradReport:
         for leg in (*self.legs, *self.probed):
             for i, j, a, e, bar, status in leg.worst(self.rules):
                 allowed = self.rules.rtol * max(abs(a), abs(e)) + self.rules.atol
-                yield Entry(_place(self.outputs, i), _place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
+                yield Entry(place(self.outputs, i), place(self.inputs, j), leg.mode, a, e, bar, allowed, status)
 
     def count(self, status: Status) -> int:
         """How many entries have that status, over all legs."""
@@ -332,10 +332,6 @@ def _second_order(finding: Finding) -> str:
 def _badness(entry: Entry) -> tuple[int, float]:
     excess = entry.error / max(entry.tolerance + entry.bar, 1e-300)
     return (-int(entry.status), -(excess if np.isfinite(excess) else np.inf))
-
-
-def _place(leaves: Sequence[Leaf], k: int) -> str:
-    return next(leaf.place(k) for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
 
 
 def _number(value: float) -> float | str:

@@ -17,7 +17,7 @@ from multigrad._findings import Finding
 from multigrad._report import GradReport, Leg
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Verdict
-from multigrad.backends import FlatFunction
+from multigrad.backends import FlatFunction, place
 from multigrad.errors import Defect, InvalidUse, Unsupported
 
 # Two evaluations of a second derivative by AD, each a sum in its own order.
@@ -70,7 +70,7 @@ def _asymmetry(legs: Sequence[Leg | SparseLeg], n: int, second: GradReport) -> l
     if not np.isfinite(gap).all() or np.max(gap, initial=0.0) <= SYMMETRIC * np.max(np.abs(H), initial=0.0):
         return []
     i, j = (int(k) for k in np.unravel_index(np.argmax(gap), gap.shape))
-    places = [next(leaf for leaf in second.inputs if leaf.slice.start <= k < leaf.slice.stop).place(k) for k in (i, j)]
+    places = [place(second.inputs, k) for k in (i, j)]
     evidence = (
         f"the Hessian is not symmetric: d grad({places[0]}) / d {places[1]} is {H[i, j]:.6g}, "
         f"d grad({places[1]}) / d {places[0]} is {H[j, i]:.6g}"

@@ -65,10 +65,10 @@ class SparseLeg:
 
     @property
     def sharpness(self) -> float:
-        """The largest relative error that an entry called ok might still have."""
+        """The largest relative error that an entry called ok might still have; one that is 0 has none."""
         e = self.entries
         size = np.maximum(np.abs(e.analytical), np.abs(e.value))
-        told = (e.status == Status.OK) & (size > 0)
+        told = (e.status == Status.OK) & (e.analytical != 0)
         with np.errstate(invalid="ignore"):  # infinite derivatives
             error = np.fmax(e.bar, np.abs(e.analytical - e.value))
         return float(np.max(error / np.where(told, size, 1.0), initial=0.0, where=told))

@@ -134,7 +134,7 @@ def find_pattern(f: Batched, x: Array, inputs: Sequence[Leaf], rng: np.random.Ge
     digits = [digit for leaf in inputs for digit in _digits(leaf)]
     sets = [digit.columns(value) for digit in digits for value in range(digit.count)]
     changed = iter(np.split(_changed(f, x, moved, sets), np.cumsum([digit.count for digit in digits])[:-1]))
-    parts = [_candidates(leaf, [(d, next(changed)) for d in digits if d.leaf is leaf], f.width) for leaf in inputs]
+    parts = [_candidates(leaf, [(d, next(changed)) for d in digits if d.leaf is leaf]) for leaf in inputs]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         return None
@@ -196,7 +196,7 @@ def _differ(values: Array, base: Array) -> Mask:
     return np.asarray(~same)
 
 
-def _candidates(leaf: Leaf, digits: list[tuple[_Digit, Mask]], m: int) -> tuple[Index, Index, bool] | None:
+def _candidates(leaf: Leaf, digits: list[tuple[_Digit, Mask]]) -> tuple[Index, Index, bool] | None:
     """The places (rows, columns) of a leaf that the tests leave possible; None if they are too many.
 
     The flag says whether they may be too many because the digits of a long axis were combined.

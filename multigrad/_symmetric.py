@@ -22,27 +22,40 @@ from multigrad.backends import Array, FlatFunction, Leaf
 def compare_symmetric(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, mode: str) -> list[Finding]:
     """Compare matrices of which one triangle is read along directions that keep them symmetric.
 
-    ``found`` is the comparison of J, shape (m, n), along unit vectors in their order; its statuses are changed in
-    place.
+    ``found`` is the comparison of J, shape (m, n), along unit vectors in their order; it is changed in place.
 
     Returns:
         A note for each such input.
     """
-    notes = []
+    settled: list[tuple[Leaf, Entries]] = []
     for leaf in f.inputs:
-        if not (found.status[leaf.slice] >= Status.INCONCLUSIVE).any() or not _is_square(leaf):
+        if not (found.status[leaf.slice] >= Status.INCONCLUSIVE).any():
             continue
-        at_x = _is_mirrored(leaf, f.x[leaf.slice, None], FEW_ULP * numerical.rules.eps)
-        if at_x.all() and _reads_one_triangle(leaf, found):
+        if is_symmetric(leaf, f.x, FEW_ULP * numerical.rules.eps) and _reads_one_triangle(leaf, found):
             if mode == "reverse" and not _is_legal(leaf, J.T[leaf.slice], numerical.rules.rtol):
                 continue
-            _settle(f, numerical, found, J, leaf)
-            notes.append(_note(leaf))
-    return notes
+            settled.append((leaf, _settle(f, numerical, found, J, leaf)))
+    for leaf, along in settled:
+        _restate(found, leaf, along)
+    return [_note(leaf) for leaf, _ in settled]
 
 
-def _is_square(leaf: Leaf) -> bool:
-    return len(leaf.shape) >= 2 and leaf.shape[-1] == leaf.shape[-2] > 1
+def is_symmetric(leaf: Leaf, x: Array, relative: float = 0.0) -> bool:
+    """Whether the leaf is a symmetric or Hermitian matrix at x, shape (n,), or a stack of them."""
+    square = len(leaf.shape) >= 2 and leaf.shape[-1] == leaf.shape[-2] > 1
+    return square and leaf.size > 0 and bool(_is_mirrored(leaf, x[leaf.slice, None], relative).all())
+
+
+def keep_symmetric(leaf: Leaf, steps: Array) -> None:
+    """Make steps, shape (r, n), such that a symmetric or Hermitian matrix stays so along them. In place."""
+    upper, lower, sign = _pairs(leaf)
+    steps[:, leaf.start + lower] = sign * steps[:, leaf.start + upper]
+    steps[:, _imaginary_diagonal(leaf)] = 0.0
+
+
+def _imaginary_diagonal(leaf: Leaf) -> Index:
+    """The flat places of f's inputs that are 0 in a Hermitian matrix; of a real one, none."""
+    return leaf.start + np.diagonal(_places(leaf)[..., 1:], axis1=-3, axis2=-2).ravel()
 
 
 def _places(leaf: Leaf) -> Index:
@@ -84,8 +97,19 @@ def _reads_one_triangle(leaf: Leaf, found: Entries) -> bool:
     return bool(moves[upper].any() != moves[lower].any())
 
 
-def _settle(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, leaf: Leaf) -> None:
-    """Replace the statuses off the diagonal by those along symmetric directions."""
+def moves_with_one_triangle(f: FlatFunction, leaf: Leaf, steps: Array) -> bool:
+    """Whether f at x moves with one triangle of the leaf and not with the other; ``steps``, shape (n,), move it."""
+    upper, lower, _ = _pairs(leaf)
+    moves = []
+    for triangle in (leaf.start + upper, leaf.start + lower):
+        x = f.x.copy()
+        x[triangle] += steps[triangle]
+        moves.append(not np.array_equal(f(x[None])[0], f.repeats[0], equal_nan=True))
+    return moves[0] != moves[1]
+
+
+def _settle(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, leaf: Leaf) -> Entries:
+    """Replace the statuses off the diagonal by those along symmetric directions, which are returned."""
     upper, lower, sign = _pairs(leaf)
     columns = leaf.start + np.stack([upper, lower], axis=1)
     weights = found.directions.weights[columns[:, :1]] * np.stack([np.ones_like(sign), sign], axis=1)
@@ -95,9 +119,30 @@ def _settle(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, lea
         found.status[side] = along.status
     found.unexplored = along.unexplored
     if leaf.complex:  # the domain has no direction in which the diagonal gets an imaginary part
-        outside = leaf.start + np.diagonal(_places(leaf)[..., 1], axis1=-2, axis2=-1).ravel()
+        outside = _imaginary_diagonal(leaf)
         still = np.abs(found.value[outside]) <= found.bar[outside]
         found.status[outside] = np.where(still, Status.UNRESOLVED, found.status[outside])
+    return along
+
+
+def _restate(found: Entries, leaf: Leaf, along: Entries) -> None:
+    """Split the derivatives ``along`` symmetric directions between the two entries of each pair as the gradient does.
+
+    Only the sum of a pair shows in the domain: rounding that cancels in it is not told from 0. Outputs with a mismatch
+    keep the plain partial derivatives, which those who look for its cause go by.
+    """
+    upper, lower, sign = _pairs(leaf)
+    weights = found.directions.weights
+    right = ~(found.status == Status.MISMATCH).any(axis=0) & np.isfinite(along.analytical) & np.isfinite(along.value)
+    for side, direction in ((upper, np.ones_like(sign)), (lower, sign)):
+        places = leaf.start + side
+        share = (0.5 * direction * weights[places] / weights[leaf.start + upper])[:, None]
+        value = found.analytical[places] + share * (along.value - along.analytical)
+        found.value[places] = np.where(right, value, found.value[places])
+        found.bar[places] = np.where(right, np.abs(share) * along.bar, found.bar[places])
+        claimed = np.abs(found.analytical[places])
+        dust = right & (along.status == Status.OK) & (claimed > 0) & (claimed <= found.bar[places])
+        found.status[places] = np.where(dust, np.int8(Status.UNRESOLVED), found.status[places])
 
 
 def _note(leaf: Leaf) -> Finding:

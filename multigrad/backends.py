@@ -74,6 +74,11 @@ class Leaf:
         return f"{self.path}{f'[{index}]' if index else ''}{part}"
 
 
+def place(leaves: Sequence[Leaf], k: int) -> str:
+    """Name the flat place ``k`` among the leaves as path and index."""
+    return next(leaf.place(k) for leaf in leaves if leaf.slice.start <= k < leaf.slice.stop)
+
+
 @dataclass(frozen=True)
 class Options:
     """What of ``check_grad``'s arguments concerns the adapter.

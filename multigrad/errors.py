@@ -27,6 +27,9 @@ class InvalidUse(MultigradError, ValueError):
         super().__init__(message)
         self.kind = kind
 
+    def __reduce__(self) -> tuple[type[InvalidUse], tuple[str, str]]:
+        return type(self), (self.kind, str(self))
+
 
 class UnknownBackend(MultigradError, LookupError):
     """No installed adapter goes by that name, or none recognises the inputs."""
@@ -63,8 +66,11 @@ class Defect(MultigradError):
         self.finding = finding
         self.kind = finding.kind
 
+    def __reduce__(self) -> tuple[type[Defect], tuple[Finding]]:
+        return type(self), (self.finding,)
 
-class _Verdict(MultigradError):
+
+class _AdverseVerdict(MultigradError):
     def __init__(self, report: GradReport) -> None:
         super().__init__(str(report))
         self.report = report
@@ -80,13 +86,13 @@ class InconsistentFunctions(MultigradError, AssertionError):
         self.report = report
 
 
-class GradientMismatch(_Verdict, AssertionError):
+class GradientMismatch(_AdverseVerdict, AssertionError):
     """The gradient is wrong: some entry differs from the numerical one by more than the error bars allow."""
 
     kind = "mismatch"
 
 
-class InconclusiveCheck(_Verdict, RuntimeError):
+class InconclusiveCheck(_AdverseVerdict, RuntimeError):
     """It cannot be told whether the gradient is right; the report says why."""
 
     kind = "inconclusive"

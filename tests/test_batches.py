@@ -105,3 +105,11 @@ def test_nan_and_infinity_count_as_equal():
         values = batched(np.array([[-1.0], [0.0], [1.0]]))
     np.testing.assert_array_equal(values, [[np.nan], [-np.inf], [0.0]])
     assert not batched.why_looped
+
+
+def test_an_infinite_value_hides_nothing():
+    batched = Batched(lambda X: np.where(X > 0, X * len(X), -np.inf), 3)
+    X = np.abs(rows(9))
+    X[:, 0] = -1.0
+    np.testing.assert_array_equal(batched(X), np.where(X > 0, X, -np.inf))
+    assert "differ" in batched.why_looped

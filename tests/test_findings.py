@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 
 from multigrad._findings import ERRORS, NOTES, Finding
@@ -31,3 +33,11 @@ def test_invalid_use_is_a_value_error_with_a_kind() -> None:
     error = InvalidUse("no_differentiable_input", "nothing to differentiate")
     assert isinstance(error, ValueError)
     assert error.kind == "no_differentiable_input"
+
+
+@pytest.mark.parametrize(
+    "error", [Defect(Finding("wrong_shape", "(3,) became (2,)")), InvalidUse("ragged", "no numbers")]
+)
+def test_errors_travel_between_processes(error: Defect | InvalidUse) -> None:
+    came = pickle.loads(pickle.dumps(error))
+    assert (type(came), str(came), came.kind) == (type(error), str(error), error.kind)

@@ -58,7 +58,7 @@ def test_the_tolerances_are_those_of_allclose() -> None:
 def test_float32_is_evaluated_as_it_is_and_named_as_the_likely_cause() -> None:
     torch.manual_seed(0)
     conv, x = torch.nn.Conv2d(1, 1, 1, 1), torch.randn(1, 1, 2, 2, requires_grad=True)
-    with pytest.raises(GradcheckError, match="float32 is too coarse for a step of 1e-06"):
+    with pytest.raises(GradcheckError, match=r"inputs\[0\] \(float32\) is too coarse for a step of 1e-06"):
         gradcheck(lambda x: conv(x), (x,))
     assert gradcheck(lambda x: conv(x), (x,), eps=1e-2, atol=1e-2, rtol=1e-2) is True
     with pytest.raises(GradcheckError, match="float32"):
@@ -84,3 +84,20 @@ def test_what_the_function_raises_comes_through() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         gradcheck(fail, (double(2),), raise_exception=False)
+
+
+def test_nothing_is_close_to_an_infinite_difference_quotient() -> None:
+    x = torch.tensor([0.5], dtype=torch.double, requires_grad=True)
+    assert not gradcheck(lambda x: torch.where(x > 0.5, torch.inf, 3 * x), x, raise_exception=False)
+
+
+def test_the_input_that_is_too_coarse_is_the_one_named() -> None:
+    coarse = torch.ones(2, requires_grad=True)
+    with pytest.raises(GradcheckError, match=r"dtype of inputs\[1\] \(float32\) is"):
+        gradcheck(lambda x, y: (x * y).sum(), (double(2), coarse))
+
+
+@pytest.mark.parametrize("eps", [0.0, -1e-6, float("nan")])
+def test_a_step_that_is_none(eps: float) -> None:
+    with pytest.raises(InvalidUse, match="eps, the step"):
+        gradcheck(lambda x: x**2, double(2), eps=eps)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from multigrad import check_grad
+from multigrad._report import Leg
 from multigrad._verdict import Status
 from tests.flat import check_flat
 
@@ -92,3 +93,9 @@ def test_the_same_seed_gives_the_same_report():
     first, second = (check_flat(np.sin, X, np.diag(np.cos(X)), 5) for _ in range(2))
     np.testing.assert_array_equal(first.legs[0].numeric, second.legs[0].numeric)
     np.testing.assert_array_equal(first.legs[0].bar, second.legs[0].bar)
+
+
+def test_what_is_0_has_no_relative_error():
+    analytical, numeric = np.array([[0.0, 2.0]]), np.array([[1e-14, 2.0]])
+    leg = Leg("reverse", analytical, numeric, np.full((1, 2), 1e-10), np.zeros((1, 2), np.int8))
+    assert leg.sharpness == 5e-11

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multigrad._findings import Finding
-from multigrad.backends import Array
+from multigrad.backends import Array, place
 from multigrad.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def second_opinion(function: NumpyFunction, analytical: Array, numeric: Array, w
     with np.errstate(all="ignore"):
         off = np.abs(analytical - exact) / np.maximum(np.abs(exact), np.abs(analytical))
     i, j = np.unravel_index(np.argmax(np.where(wrong, np.nan_to_num(off, nan=np.inf), -1.0)), off.shape)
-    where = f"{_place(function.outputs, i)} by {_place(function.inputs, j)}"
+    where = f"{place(function.outputs, int(i))} by {place(function.inputs, int(j))}"
     seen = f"traced by JAX, fn has the derivative {exact[i, j]:.17g} there"
     if abs(analytical[i, j] - exact[i, j]) <= _EXACT * abs(exact[i, j]):
         return [Finding("diagnosis", f"{seen}: it agrees with jac, not with the numerical {numeric[i, j]:.6g}", where)]
@@ -62,13 +62,8 @@ def refuse_wrong_trace(function: NumpyFunction, analytical: Array, numeric: Arra
         return []
     i, j = np.argwhere(wrong)[0]
     raise Unsupported(
-        f"tracer fidelity: by the trace d {_place(function.outputs, i)} / d {_place(function.inputs, j)} is "
+        f"tracer fidelity: by the trace d {place(function.outputs, int(i))} / d {place(function.inputs, int(j))} is "
         f"{analytical[i, j]:.9g}, by NumPy's values {numeric[i, j]:.9g}, so the trace is not used: something hides the "
         "dependence from JAX, such as a search that ends by branches, numbers that go through text or rounding, "
         "cancellation, or a point where the function is singular; pass jac="
     )
-
-
-def _place(leaves: Any, k: Any) -> str:
-    leaf = next(leaf for leaf in leaves if leaf.start <= k < leaf.start + leaf.size)
-    return str(leaf.place(int(k)))

@@ -22,14 +22,15 @@ class Diverged(Unsupported):
     kind = "diverged"
 
 
-def _is_library(frame: FrameType) -> bool:
+def is_library(frame: FrameType) -> bool:
+    """Whether the frame is one to be passed over."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] in LIBRARIES
 
 
 def user_line() -> str:
     """The innermost line of code that belongs to no library, as ``file:line``."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_library(frame):
+    while frame is not None and is_library(frame):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "<unknown>"
 
@@ -38,7 +39,7 @@ def _called() -> str:
     """The function of a library that the user's line calls, as far as its name is a public one."""
     frame: FrameType | None = sys._getframe(1)
     name = ""
-    while frame is not None and _is_library(frame):
+    while frame is not None and is_library(frame):
         root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if root in _NAMED and not frame.f_code.co_name.startswith(("_", "<")):
             name = f"{root}'s {frame.f_code.co_name}"

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multigrad.errors import MultigradError
+from multigrad.errors import MultigradError, Unsupported
 from multigrad_numpy import (  # noqa: F401 - they enter their rules
     _rules_elementwise,
     _rules_joining,
@@ -21,7 +21,7 @@ from multigrad_numpy import (  # noqa: F401 - they enter their rules
 from multigrad_numpy._creation import any_duck
 from multigrad_numpy._duck import lower
 from multigrad_numpy._rebind import rebind
-from multigrad_numpy._refusal import STORED, STORED_REMEDY, refusal
+from multigrad_numpy._refusal import STORED, STORED_REMEDY, is_library, refusal
 from multigrad_numpy._rules_scipy import enter_loaded
 from multigrad_numpy._traced import TracedArray
 
@@ -116,13 +116,10 @@ def _explained(error: Exception) -> Exception:
 
 def refusal_at(error: BaseException, what: str, remedy: str) -> Exception:
     """A refusal that names the user's line in the traceback of ``error``."""
-    from multigrad.errors import Unsupported
-    from multigrad_numpy._refusal import _is_library
-
     line = "<unknown>"
     step = error.__traceback__
     while step is not None:
-        if not _is_library(step.tb_frame):
+        if not is_library(step.tb_frame):
             line = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
         step = step.tb_next
     return Unsupported(f"{line}: {what}; {remedy}")

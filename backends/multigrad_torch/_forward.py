@@ -111,7 +111,7 @@ class Forward:
         """Once: a parameter that something else holds a reference to is not exchanged under vmap, and not noticed."""
         if self._compared:
             return
-        scale = float(np.nanmax(np.abs(product), initial=0.0))
+        scale = float(np.max(np.abs(product), initial=0.0, where=np.isfinite(product)))
         if not np.allclose(self._one(v), product, rtol=0.0, atol=1e3 * self._eps * scale, equal_nan=True):
             raise RuntimeError("vmap over tangents does not reach all uses of a parameter: rows are done one by one")
         self._compared = True

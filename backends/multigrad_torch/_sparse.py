@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-
 
 def stored(tensor: Tensor) -> Tensor:
     """The stored values of a sparse tensor, shape (nnz, ...), as they lie."""

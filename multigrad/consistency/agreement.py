@@ -73,10 +73,12 @@ def compare_values(a: Side, b: Side, rtol: float) -> Codes:
     with np.errstate(all="ignore"):
         difference = np.abs(x - y)
         same = (x == y) | (np.isnan(x) & np.isnan(y)) | ~np.isfinite(a.signs * b.signs)
-        ok = same | (difference <= FEW_ULP * eps * size)
+        # Beside an infinite value every difference is within a fraction of it.
+        finite = np.isfinite(difference)
+        ok = same | (finite & (difference <= FEW_ULP * eps * size))
         if not ok.all():
-            ok |= difference <= FEW_ULP * eps * size + JITTERS * (a.noise + b.noise)
-        close = difference <= max(rtol, FEW_ULP * eps) * size
+            ok |= finite & (difference <= FEW_ULP * eps * size + JITTERS * (a.noise + b.noise))
+        close = finite & (difference <= max(rtol, FEW_ULP * eps) * size)
     status = np.where(close, Status.INCONCLUSIVE, Status.MISMATCH)
     return np.where(ok, Status.OK, status).astype(np.int8)
 
@@ -87,7 +89,7 @@ def compare_jacobians(a: Side, b: Side, one: Claim, other: Claim, rtol: float | 
     x, y, bar = one.jacobian, other.jacobian, one.bar + other.bar
     with np.errstate(all="ignore"):
         difference = np.abs(x - y)
-        size = np.maximum(np.abs(x), np.abs(y))
+        size = np.where(np.isfinite(difference), np.maximum(np.abs(x), np.abs(y)), 0.0)
         allowed = rules.rtol * size + 64 * rules.eps * _scale(x, y, a)
         if max(a.precision, b.precision) > rules.eps:
             allowed = allowed + FEW_ULP * max(a.precision, b.precision) * _scale(x, y, a)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from multigrad._check import as_arguments
+from multigrad._check import as_arguments, validate_order_and_modes
 from multigrad._run import MODES
 from multigrad.backends import Backend, available_backends, get_backend
 from multigrad.consistency.call import Call
@@ -87,7 +87,8 @@ def check_consistency(
     """
     started = time.perf_counter()
     by_name = _by_backend(functions, backends)
-    _validate(by_name, reference, accept, order, {"mapping": mapping, "jac": jac, "params": params, "options": options})
+    named = {"mapping": mapping, "jac": jac, "params": params, "options": options}
+    _validate(by_name, reference, accept, order, modes, named)
     call = Call(
         functions=by_name,
         backends={name: get_backend(name) for name in by_name},
@@ -159,6 +160,9 @@ def _by_backend(
     functions: Mapping[str, Callable[..., Any]] | Callable[..., Any], backends: Sequence[str] | None
 ) -> Mapping[str, Callable[..., Any]]:
     if isinstance(functions, Mapping):
+        absent = sorted(set(backends or ()) - set(functions))
+        if absent:
+            raise InvalidUse("unknown_backend", f"backends names {absent}; there are functions for {sorted(functions)}")
         return functions if backends is None else {name: functions[name] for name in backends}
     return dict.fromkeys(_installed() if backends is None else backends, functions)
 
@@ -188,6 +192,7 @@ def _validate(
     reference: str | None,
     accept: Collection[str],
     order: int,
+    modes: Sequence[str],
     by_backend: Mapping[str, Any],
 ) -> None:
     if len(functions) < 2:
@@ -197,8 +202,7 @@ def _validate(
     for name, fn in functions.items():
         if not callable(fn):
             raise InvalidUse("not_callable", f"the function for {name!r} must be callable, not {type(fn).__name__}")
-    if order not in (1, 2):
-        raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
+    validate_order_and_modes(order, modes)
     named = {"reference": [reference] if reference else [], **{k: list(v or {}) for k, v in by_backend.items()}}
     for argument, names in named.items():
         unknown = sorted(set(names) - set(functions))

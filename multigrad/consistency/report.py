@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from multigrad._findings import Finding
@@ -89,6 +89,7 @@ class ConsistencyReport:
         reference: the backend whose paths are used.
         seconds: wall time.
         reason: why it can't be told, if it can't.
+        order: 2 if the derivatives of the gradients were compared as well.
     """
 
     verdict: Consistency
@@ -104,7 +105,7 @@ class ConsistencyReport:
     reference: str
     seconds: float
     reason: str = ""
-    order: int = field(default=1)
+    order: int = 1
 
     def __bool__(self) -> bool:
         return self.verdict in (Consistency.OK, Consistency.CONVENTION)

@@ -294,3 +294,8 @@ def test_wrong_use(call: Any, kind: str) -> None:
     with pytest.raises(InvalidUse) as caught:
         call()
     assert caught.value.kind == kind
+
+
+def test_nothing_is_close_to_an_infinite_value() -> None:
+    functions = {"numpy": lambda x: np.array([np.inf, x[0]]), "jax": lambda x: jnp.stack([x[1], x[0]])}
+    assert consistency(functions, np.array([1.3, 2.2])).verdict == "mismatch"

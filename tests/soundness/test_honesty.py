@@ -247,3 +247,16 @@ def test_empty_and_single() -> None:
 def test_compiled_functions() -> None:
     compiled = torch.compile(lambda x: x.sin() * 2, backend="eager")
     assert check_grad(compiled, leaf()).verdict == "ok"
+
+
+@pytest.mark.parametrize("distance", [1e-8, 1e-4, 1e-2])
+def test_beside_the_wall_of_a_barrier(distance: float) -> None:
+    """Where f is infinite on one side, the other tells."""
+
+    def fn(x: Any) -> Any:
+        return np.where(x[0] < 1.3 + distance, 3 * np.sum(x), np.inf)
+
+    x = np.array([1.3, 2.2])
+    right = check_grad(fn, x, jac=lambda x: [3.0, 3.0], raise_exception=False)
+    wrong = check_grad(fn, x, jac=lambda x: [7.0, 3.0], raise_exception=False)
+    assert (right.verdict, wrong.verdict) == ("ok", "mismatch")

@@ -106,3 +106,44 @@ def test_symmetric_matrices_stay_symmetric(dtype: str) -> None:
     for fn in (torch.linalg.cholesky, torch.linalg.inv, lambda x: torch.linalg.eigvalsh(x).sum()):
         report = check_grad(fn, torch.eye(3, dtype=getattr(torch, dtype)), raise_exception=False)
         assert report.verdict == "ok"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_large_symmetric_matrices_stay_symmetric(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.eye(9, dtype=getattr(torch, dtype))
+    report = check_grad(lambda a: torch.linalg.cholesky(a).real, x)
+    assert report.verdict == "ok"
+    assert report.sharpness < 1e-7
+    assert [f.where for f in report.findings if f.kind == "special_point"] == ["inputs[0]"]
+
+
+def test_a_transposed_gradient_at_a_large_matrix_of_zeros() -> None:
+    """Not every function of a matrix that happens to be symmetric is one of symmetric matrices."""
+    weights = np.arange(100.0).reshape(10, 10)
+    with pytest.raises(GradientMismatch):
+        check_grad(lambda x: np.sum(weights * x**2), np.zeros((10, 10)), jac=lambda x: (2 * weights * x).T)
+
+
+def test_detached_outputs_beside_many_others() -> None:
+    torch = pytest.importorskip("torch")
+    report = check_grad(lambda x: (x.exp(), 3 * x.detach().mean()), torch.zeros(70, dtype=torch.double))
+    assert report.verdict == "ok"
+    assert {f.kind for f in report.findings} == {"detached_output", "special_point"}
+
+
+def test_a_rounded_constant_of_many_low_precision_inputs() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Scale(torch.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 0.7978845608
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 0.7978848
+
+    for count in (5, 70):
+        x = torch.zeros(count, dtype=torch.float32, requires_grad=True)
+        assert check_grad(lambda x: Scale.apply(x) + x**2, x).verdict == "ok"
