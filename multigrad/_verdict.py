@@ -134,10 +134,13 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     size = np.maximum(claimed, np.where(np.isfinite(value), seen, 0.0))
     difference = np.abs(analytical - value)
     # What the two sides may differ by, besides the bar.
-    tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + 4 * context.noise * context.scale
+    noise = 4 * context.noise * context.scale
+    tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + noise
     # Beside an infinite value every difference is within a fraction of it.
     agrees = (difference <= tol + bar) & np.isfinite(difference)
-    resolved = agrees & (bar <= np.maximum(tol, 1e-6 * size))
+    # An entry that is smaller than what noise excuses would agree with its negative.
+    told = agrees & ((claimed > noise) | (claimed == 0))
+    resolved = told & (bar <= np.maximum(tol, 1e-6 * size))
     if resolved.all():
         return Judgement(np.zeros(analytical.shape, np.int8), resolved)
     no_value = (seen <= bar) & (bar <= context.nothing)
@@ -152,7 +155,8 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
     status[dust | only_dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
-    status[zero | (agrees & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
+    status[agrees & ~told & (bar <= tol)] = Status.UNRESOLVED
+    status[zero | (told & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE
     status[broken & np.isfinite(bar)] = Status.MISMATCH
