@@ -40,7 +40,7 @@ def check_ties(numerical: Numerical, found: Entries) -> None:
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
-        low, high = np.nanmin(slopes, axis=1), np.nanmax(slopes, axis=1)
+        low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
         illegal = ((claimed < low - margin) | (claimed > high + margin)).any(axis=0)
     for row in rows[illegal]:
         found.status[tied[:, row], row] = Status.MISMATCH
