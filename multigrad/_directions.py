@@ -92,7 +92,8 @@ class Directions:
 
     def times(self, J: Array) -> Array:
         """The products of the rows of a Jacobian (m, n) with the directions, shape (C, m)."""
-        return np.ascontiguousarray(self.sums(J[:, self.columns] * self.weights).T)
+        with np.errstate(over="ignore", invalid="ignore"):  # derivatives near the end of the range
+            return np.ascontiguousarray(self.sums(J[:, self.columns] * self.weights).T)
 
     @cached_property
     def lengths(self) -> Array:

@@ -27,3 +27,9 @@ def test_noise_is_seen_at_any_size(scale, seed):
     assert (np.abs(leg.numeric - J) <= 2 * leg.bar + 1e-9 * np.abs(J)).all()
     wrong = check_flat(lambda X: rounded(X, scale), X, J * (1 + 1e-4 * np.eye(2)), seed)
     assert wrong.verdict == "mismatch"
+
+
+def test_at_the_end_of_the_range_it_cannot_be_told():
+    x = np.array([709.6])
+    report = check_flat(lambda X: np.exp(np.minimum(X, 709.7)), x, np.exp(x)[:, None], 0)
+    assert report.verdict == "inconclusive"
