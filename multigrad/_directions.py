@@ -14,6 +14,8 @@ Index = npt.NDArray[np.intp]
 
 # Weights are multiples of this fraction of the scale: then x + h * weight is exact for all steps of a short ladder.
 QUANTUM = 2.0**-38
+# Inputs smaller than this have a magnitude of their own, below the steps of the ordinary ladders.
+TINY = 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,12 @@ class Directions:
         with np.errstate(over="ignore", invalid="ignore"):  # derivatives near the end of the range
             return np.ascontiguousarray(self.sums(J[:, self.columns] * self.weights).T)
 
+    def most(self, values: Array) -> Array:
+        """The largest of ``values``, shape (n,), that an entry may depend on by: shape (C, 1 or m)."""
+        if self.owners is None:
+            return np.asarray(np.maximum.reduceat(values[self.columns], self.starts[:-1])[:, None])
+        return self.each(values[self.columns])
+
     @cached_property
     def lengths(self) -> Array:
         """How far a unit step along a direction moves what an entry depends on, shape (C, 1 or m)."""
@@ -109,6 +117,12 @@ def scale_of(x: Array) -> Array:
     """The length that counts as one step for each input: abs(x) rounded up to a power of two, and at least 1."""
     magnitude = np.maximum(np.abs(np.where(np.isfinite(x), x, 1.0)), 1.0)
     return np.exp2(np.ceil(np.log2(magnitude)))
+
+
+def share_of(x: Array) -> Array:
+    """The part of its scale that each input is itself, if it is tiny; 1 for all others."""
+    magnitude = np.abs(x)
+    return np.where((magnitude > 0) & (magnitude < TINY), magnitude, 1.0)
 
 
 def weights_of(x: Array, rng: np.random.Generator) -> Array:

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad._directions import Directions, Index
+from multigrad._directions import TINY, Directions, Index
 from multigrad.backends import Array
 
-# Inputs smaller than this have a scale of their own, below the steps of the ordinary long ladder.
-TINY = 2.0**-30
 # By what fraction rounding changes a step that counts as exact, and one that is of no use.
 EXACT, LOST = 2.0**-50, 0.02
 

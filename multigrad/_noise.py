@@ -20,6 +20,8 @@ from multigrad.backends import Array
 
 POINTS = 9
 FEW_QUANTA = 8
+# Turns among the eight steps of a line.
+TURNS = 3
 ORDERS = (5, 6)  # of the smooth part, a fifth difference keeps the fifth power of the spacing
 # Below this many inputs one line suffices: each costs as many evaluations as six directions.
 ONE_LINE_BELOW = 12
@@ -100,8 +102,9 @@ def measure(values: Array, eps: float) -> Noise:
     flat = (table[:, :, 1:] == table[:, :, :-1]).sum(axis=2)
     drawn = _differences() @ table
     sigma = root_mean_square(drawn, 2, drawn.shape[2])
-    # A line on which f hardly changes shows its quantum, not its noise.
-    usable = np.isfinite(sigma) & (flat <= 0.3 * (POINTS - 1)) & ~_moves_by_quanta(table)
+    # A line on which f hardly changes shows its quantum, not its noise, unless it goes to and fro.
+    steady = (flat > 0.3 * (POINTS - 1)) | _moves_by_quanta(table)
+    usable = np.isfinite(sigma) & (~steady | _goes_to_and_fro(table))
     return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)
 
 
@@ -114,6 +117,14 @@ def _moves_by_quanta(table: Array) -> npt.NDArray[np.bool_]:
     smallest = np.min(np.where(steps > 0, steps, np.inf), axis=2, keepdims=True)
     quanta = steps / smallest
     return np.asarray(((quanta == np.round(quanta)) & (quanta <= FEW_QUANTA)).all(axis=2))
+
+
+def _goes_to_and_fro(table: Array) -> npt.NDArray[np.bool_]:
+    """Whether f turns round more often along a line, (lines, spacings, POINTS, m), than a wave or a jump makes it."""
+    sign = np.sign(np.diff(table, axis=2))
+    for k in range(1, sign.shape[2]):  # a step of 0 goes on as before
+        sign[:, :, k] = np.where(sign[:, :, k] == 0, sign[:, :, k - 1], sign[:, :, k])
+    return np.asarray((sign[:, :, 1:] * sign[:, :, :-1] < 0).sum(axis=2) >= TURNS)
 
 
 def _settle(sigma: Array, usable: npt.NDArray[np.bool_], rounding: Array) -> Array:

@@ -9,8 +9,8 @@ import numpy as np
 
 from multigrad import _acceptance, _fit, _kinks, _ladder, _noise, _plateaus, _verdict
 from multigrad._batches import Batched
-from multigrad._directions import Directions, Index, scale_of
-from multigrad._dust import rounding_dust
+from multigrad._directions import Directions, Index, scale_of, share_of
+from multigrad._dust import ULPS, rounding_dust
 from multigrad._entries import Entries
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._kinks import Mask
@@ -88,10 +88,18 @@ class Numerical:
             self._long(directions, found, sure, context)
             self._average(directions, found, context)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
+            self._spare_rounding_of_nothing(found)
             unperturbed = ~np.isfinite(self.x[directions.columns])
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.here)] = Status.INCONCLUSIVE
         return found
+
+    def _spare_rounding_of_nothing(self, found: Entries) -> None:
+        """Where f is exactly 0 all around, a derivative may be what rounding leaves of terms that cancel."""
+        assert self.noise is not None
+        nothing = (self.here == 0) & (self.noise.level == 0) & (self.swing == 0)
+        rounding = nothing & (np.abs(found.analytical) <= ULPS * self.rules.eps)
+        found.status[rounding & (found.status == Status.MISMATCH)] = Status.UNRESOLVED
 
     def unfold(self, found: Entries, units: Directions, J: Array) -> Entries:
         """Make the comparison along unit vectors of one along groups.
@@ -182,8 +190,11 @@ class Numerical:
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(self.here), self.here, 0.0))
-        dust = np.broadcast_to(rounding_dust(size, values, self.outputs, self.rules.eps), size.shape)
-        scale = np.broadcast_to(np.maximum(size.max(axis=0, initial=0.0), values), size.shape)
+        # A tiny input is moved by far more than itself: what it would add by that is no measure of the others.
+        share = directions.most(share_of(self.x))
+        beside = size * share if (share < 1).any() else size
+        dust = np.broadcast_to(rounding_dust(beside, values, self.outputs, self.rules.eps), size.shape)
+        scale = np.broadcast_to(np.maximum(beside.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
         return Context(scale, row, dust, np.zeros(analytical.shape[1]), np.zeros(analytical.shape[1]))
@@ -431,4 +442,6 @@ class Numerical:
         return quotients(sampled, self.here, self.noise, self.rules.eps, self.jitter)
 
     def _safe_scale(self) -> Array:
-        return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)
+        """How far to move the inputs to see the noise: tiny ones by no more than themselves, if others show it."""
+        share = share_of(self.x)
+        return np.where(np.isfinite(self.x), scale_of(self.x) * (share if (share == 1).any() else 1.0), 0.0)

@@ -17,6 +17,12 @@ from multigrad.backends import Array
 
 # Noise of this fraction of f's values.
 DROWNED = 0.05
+# Units of roundoff of the largest value that no rounding of float64 arithmetic hides.
+ROUNDINGS = 2.0**10
+# Where only what is taken for noise makes f look as if it had a slope, of this fraction.
+OVERWHELMED = 0.25
+# How much nearer to an estimate than to the slopes on both sides a value that meets it is.
+MEETS = 0.01
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class TwoReadings:
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
         drowned: where f jumps about by much of its size over the smallest steps: what it does is beyond any reading.
         trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
+        meant: where a derivative of 0 may be meant: f does not change over steps at which the slope that it has at
+            larger ones would show in any rounding.
     """
 
     cautious: Reading
@@ -77,6 +85,7 @@ class TwoReadings:
     flat: Array
     drowned: Mask
     trusted: Mask
+    meant: Mask
 
     def settle(self, staircase: Mask, high: Mask) -> Reading:
         """Decide between the two, given where a flat f is a staircase, and where one with high steps.
@@ -85,7 +94,7 @@ class TwoReadings:
         """
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
-        denied |= (settled.status == Status.MISMATCH) & self.drowned
+        denied |= (settled.status == Status.MISMATCH) & (self.drowned | self.meant)
         untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
         status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
         return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
@@ -106,7 +115,10 @@ def read(
         rules: the constants.
     """
     flat = flat_steps(samples, here)
-    quantum = _quantum(samples, flat, noise, rules)
+    largest = np.max(np.abs(samples.plus), axis=0, initial=0.0, where=np.isfinite(samples.plus))
+    # Such values may be multiples of a quantum, as (1 + erf(x)) / 2 far to the left is of the rounding of 1: the
+    # rounding of the largest value on the ladder is then a part of the noise.
+    quantum = np.where((flat > 0) & (noise.sigma == 0), 2 * rules.eps * largest, 0.0)
     tail = np.maximum(floor, 4 * tail_noise(samples))
     # A step between the smallest rungs passes for noise; where f does not move at all before it, there is none.
     smallest = np.where(flat > 0, floor, np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
@@ -115,14 +127,18 @@ def read(
     exact = replace(context, noise=np.full_like(context.noise, rules.eps))
     cautious = _read(samples, here, noise, np.maximum(tail, quantum), infinite, analytical, context, rules)
     bold = _read(samples, here, quiet, smallest, infinite, analytical, exact, rules)
-    drowned = (smallest > DROWNED * np.maximum(noise.level, np.abs(here))) & np.isfinite(analytical)
+    size = np.maximum(noise.level, np.abs(here))
+    jumpy = np.maximum(tail, 4 * noise.sigma) > OVERWHELMED * size
+    drowned = (smallest > DROWNED * size) | (jumpy & (bold.status != Status.MISMATCH))
+    drowned &= np.isfinite(analytical)
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
+    meant = (analytical == 0) & (np.abs(cautious.value) * flat > ROUNDINGS * rules.eps * largest)
     # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
     excused = bold.singular & (cautious.status == Status.MISMATCH) & (flat == 0)
     # Nor does it find a slope there; that says something only where a kink is seen over the noise as well.
     lost = (bold.status == Status.INCONCLUSIVE) & np.isinf(cautious.smooth) & (flat == 0)
     excused |= lost & (cautious.status == Status.MISMATCH)
-    return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, drowned, trusted)
+    return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, drowned, trusted, meant)
 
 
 def _read(
@@ -154,16 +170,9 @@ def _read(
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
     kinks = _kinks.find(q, ratio, rules.rtol * np.where(np.isfinite(size), size, 0.0), left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)
+    # The mean of two slopes lies between them. One that does not, and that the analytical value meets, makes no kink.
+    outside = np.maximum(kinks.low - analytical, analytical - kinks.high)
+    met = kinks.kink & (np.abs(analytical - best.value) < MEETS * outside)
+    status = np.where(met & (status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), status)
     smooth = np.min(np.where(straddled > 0, samples.up, np.inf), axis=0)
     return Reading(best.value, best.bar, status, kinks.kink | kinks.singular, smooth, kinks.singular)
-
-
-def _quantum(samples: Samples, flat: Array, noise: Noise, rules: Rules) -> Array:
-    """Noise of values that change neither over the smallest steps nor on the lines that noise is read from.
-
-    They may be multiples of a quantum, as (1 + erf(x)) / 2 far to the left is of the rounding of 1: the rounding of
-    the largest value on the ladder is then a part of the noise.
-    """
-    largest = np.max(np.abs(samples.plus), axis=0, initial=0.0, where=np.isfinite(samples.plus))
-    unseen = (flat > 0) & (noise.sigma == 0)
-    return np.asarray(np.where(unseen, 2 * rules.eps * largest, 0.0))

@@ -32,6 +32,7 @@ from multigrad._kinks import Mask
 from multigrad._numerical import Numerical
 from multigrad._probe import Backward, Forward, Prober
 from multigrad._probe_leg import ProbeLeg
+from multigrad._reading import DROWNED
 from multigrad._report import Entry, GradReport, Leg
 from multigrad._sparse import Sparse
 from multigrad._sparse_leg import SparseLeg
@@ -288,6 +289,8 @@ class _Check:
         if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
             return
         here = np.abs(np.nan_to_num(self.numerical.here, posinf=0.0, neginf=0.0))
+        # Values that are all noise are what rounding leaves of larger terms, of whatever size.
+        here = np.where(self.numerical.relative_noise > DROWNED, np.maximum(here, 1.0), here)
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
             wrong = probe.disagreement(J, self.rules, self.numerical.relative_noise, dust)

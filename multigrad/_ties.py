@@ -35,13 +35,15 @@ def check_ties(numerical: Numerical, found: Entries) -> None:
     with np.errstate(all="ignore"):
         scale, rng = scale_of(numerical.x), numerical.rng
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied[:, rows])])
-        probes = _probes(len(columns), rng)
+        probes = np.concatenate([_probes(len(columns), rng), np.eye(len(columns))])
         slopes = slopes_around(numerical, columns, probes, rows, rng)
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
         low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
-        illegal = ((claimed < low - margin) | (claimed > high + margin)).any(axis=0)
+        outside = (claimed < low - margin) | (claimed > high + margin)
+        # What is legal by itself and not seen to be is beyond the distance at which slopes are sampled.
+        illegal = outside[:PROBES].any(axis=0) & ~outside[PROBES:].any(axis=0)
     for row in rows[illegal]:
         found.status[tied[:, row], row] = Status.MISMATCH
 
@@ -54,17 +56,18 @@ def _probes(k: int, rng: np.random.Generator) -> Array:
 
 
 def slopes_around(numerical: Numerical, columns: Index, probes: Array, rows: Index, rng: np.random.Generator) -> Array:
-    """Slopes of f along the probes at points around x and on both sides of x, shape (PROBES, points, rows)."""
+    """Slopes of f along the probes at points around x and on both sides of x, shape (probes, points, rows)."""
+    count = len(probes)
     x, scale = numerical.x, scale_of(numerical.x)
     around = np.where(np.isfinite(x), rng.uniform(-1.0, 1.0, (NEIGHBOURS, x.size)) * AWAY * scale, 0.0)
-    along = np.zeros((PROBES, x.size))
+    along = np.zeros((count, x.size))
     along[:, columns] = probes * scale[columns]
     near = x + around + STEP * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
     here = x + AWAY * along[:, None, :] * np.array([-1.0, 1.0])[None, :, None]
     values = numerical.f(np.concatenate([near.reshape(-1, x.size), here.reshape(-1, x.size)]))[:, rows]
-    pairs, ends = np.split(values, [PROBES * 2 * NEIGHBOURS])
-    low, high = np.moveaxis(pairs.reshape(PROBES, 2, NEIGHBOURS, -1), 1, 0)
-    back, forth = np.moveaxis(ends.reshape(PROBES, 2, -1), 1, 0)
+    pairs, ends = np.split(values, [count * 2 * NEIGHBOURS])
+    low, high = np.moveaxis(pairs.reshape(count, 2, NEIGHBOURS, -1), 1, 0)
+    back, forth = np.moveaxis(ends.reshape(count, 2, -1), 1, 0)
     start = numerical.here[rows]
     sides = np.stack([(start - back) / AWAY, (forth - start) / AWAY], axis=1)
     return np.concatenate([(high - low) / STEP, sides], axis=1)

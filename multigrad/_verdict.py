@@ -130,7 +130,8 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     """
     value, bar = estimate.value, estimate.bar
     claimed, seen = np.abs(analytical), np.abs(value)
-    size = np.maximum(claimed, seen)
+    # Where f is infinite a step away nothing was seen, however large it is.
+    size = np.maximum(claimed, np.where(np.isfinite(value), seen, 0.0))
     difference = np.abs(analytical - value)
     # What the two sides may differ by, besides the bar.
     tol = rules.rtol * size + rules.atol + 16 * rules.eps * claimed + 4 * context.noise * context.scale

@@ -33,3 +33,18 @@ def test_at_the_end_of_the_range_it_cannot_be_told():
     x = np.array([709.6])
     report = check_flat(lambda X: np.exp(np.minimum(X, 709.7)), x, np.exp(x)[:, None], 0)
     assert report.verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("f, slope", [(np.sin, np.cos), (lambda X: X % 1.0, np.ones_like)], ids=["sin", "sawtooth"])
+def test_far_out_what_moves_too_fast_to_be_seen_is_not_called_wrong(f, slope, seed):
+    """Doubles near 1e10 are 2e-6 apart: all but the smallest steps meet values without any order."""
+    x = np.random.default_rng(seed).uniform(-10, 10, 3) * 1e10
+    assert check_flat(f, x, np.diag(slope(x)), seed).verdict != "mismatch"
+
+
+@pytest.mark.parametrize("seed", [0, 2, 7, 8, 24])
+def test_far_out_no_tie_is_seen_where_slopes_cannot_be(seed):
+    x = np.random.default_rng(seed).uniform(-3, 3, 3) * 1e10
+    f = lambda X: np.sin(X).sum(axis=1, keepdims=True)
+    assert check_flat(f, x, np.cos(x)[None], seed).verdict != "mismatch"

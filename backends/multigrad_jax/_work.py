@@ -1,4 +1,4 @@
-"""What a function's jaxpr tells before it is run: how much work it is, and where gradients are stopped."""
+"""What a function's jaxpr tells before it is run: how much work it is, and where gradients are not those of values."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ _JAX = os.path.dirname(jax.__file__)
 LOOPS = frozenset({"cond", "scan", "while"})
 LOOP_DISPATCHES = 4000
 
+REPARAMETERISED = Finding(
+    "convention",
+    "JAX differentiates a sample of the gamma distribution implicitly (gamma, beta, dirichlet, t, chisquare, ...): right for "
+    "the mean over many keys, but not the derivative of this sample for this key, which the numerical side gives",
+    remedy="check the function of the samples, with these as an input",
+)
+
 
 @dataclass(frozen=True)
 class Work:
@@ -28,7 +35,7 @@ class Work:
     Attributes:
         dispatches: eager work, counted in calls of a compiled operation (about 15 us each, or 10^4 entries written).
         widest: entries of the largest array inside.
-        findings: the gradients that the user's code stops.
+        findings: the gradients that the user's code stops, and those that are right in the mean alone.
         low: whether something in it is of low precision.
     """
 
@@ -50,7 +57,7 @@ def work_of(function: Callable[..., Any], parts: Sequence[Any]) -> Work:
     return Work(
         dispatches=len(jaxpr.eqns) + LOOP_DISPATCHES * _loops(jaxpr) + sum(size * times for size, times in sizes) / 1e4,
         widest=max((size for size, _ in sizes), default=1),
-        findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _stopped(eqn))),
+        findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _foreign(eqn))),
         low=any(is_low(out.aval) for eqn, _ in equations for out in eqn.outvars),
     )
 
@@ -79,6 +86,10 @@ def _inner_jaxprs(params: Mapping[str, Any]) -> Iterator[Any]:
 
 def _size(eqn: Any) -> int:
     return sum(int(np.prod(getattr(out.aval, "shape", ()))) for out in eqn.outvars)
+
+
+def _foreign(eqn: Any) -> tuple[Finding, ...]:
+    return (REPARAMETERISED,) if eqn.primitive.name == "random_gamma" else _stopped(eqn)
 
 
 def _stopped(eqn: Any) -> tuple[Finding, ...]:
