@@ -30,6 +30,8 @@ LONG = 2**16
 SUSPECTS = 256
 # Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
 NOISIEST = 1e-4
+# Beyond this it may be what f does on far steps.
+STEEP = 1e-10
 
 
 class Numerical:
@@ -96,7 +98,8 @@ class Numerical:
 
     def _spare_rounding_of_nothing(self, found: Entries) -> None:
         """Where f is exactly 0 all around, a derivative may be what rounding leaves of terms that cancel."""
-        assert self.noise is not None
+        if self.noise is None:  # there are no directions
+            return
         nothing = (self.here == 0) & (self.noise.level == 0) & (self.swing == 0)
         rounding = nothing & (np.abs(found.analytical) <= ULPS * self.rules.eps)
         found.status[rounding & (found.status == Status.MISMATCH)] = Status.UNRESOLVED
@@ -394,7 +397,9 @@ class Numerical:
         parts = [
             _noise.measure(values[:, start : start + size], self.rules.eps) for start in range(0, self.here.size, size)
         ]
-        self.noise = Noise(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level")))
+        self._take_noise(
+            Noise(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level")))
+        )
         return values
 
     def _climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
@@ -406,7 +411,7 @@ class Numerical:
         X, up, down = _ladder.points(self.x, directions, exponents)
         lines = _noise.lines(self.x, self._safe_scale(), self.rules.eps, self.rng)
         values = self.f(np.concatenate([lines, X]))
-        self.noise = _noise.measure(values[: len(lines)], self.rules.eps)
+        self._take_noise(_noise.measure(values[: len(lines)], self.rules.eps))
         return _ladder.samples(values[len(lines) :], up, down, exponents)
 
     def _along(self, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
@@ -442,6 +447,14 @@ class Numerical:
         return quotients(sampled, self.here, self.noise, self.rules.eps, self.jitter)
 
     def _safe_scale(self) -> Array:
-        """How far to move the inputs to see the noise: tiny ones by no more than themselves, if others show it."""
+        return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)
+
+    def _take_noise(self, noise: Noise) -> None:
+        """Believe the noise, if it is no slope: far steps of tiny inputs beside others may jump about as noise does."""
         share = share_of(self.x)
-        return np.where(np.isfinite(self.x), scale_of(self.x) * (share if (share == 1).any() else 1.0), 0.0)
+        steep = noise.relative > STEEP
+        if steep.any() and (share < 1).any() and (share == 1).any():
+            lines = _noise.lines(self.x, self._safe_scale() * share, self.rules.eps, self.rng)
+            own = _noise.measure(self.f(lines), self.rules.eps).sigma
+            noise = replace(noise, sigma=np.where(steep, np.minimum(noise.sigma, own), noise.sigma))
+        self.noise = noise

@@ -56,6 +56,17 @@ def straight_steps(samples: Samples, slope: Array, eps: float) -> Array:
     return np.asarray(np.where(np.isfinite(step), step, 0.0))
 
 
+def looks_single(samples: Samples, here: Array) -> Mask:
+    """Where all values are numbers of float32 and as close together as these are, shape (C, m)."""
+    values = np.concatenate([samples.plus, samples.minus, np.broadcast_to(here, samples.plus[:1].shape)])
+    values = np.sort(np.where(np.isfinite(values), values, here), axis=0)
+    steps = np.diff(values, axis=0)
+    closest = np.min(np.where(steps > 0, steps, np.inf), axis=0)
+    with np.errstate(over="ignore"):
+        exact = (values.astype(np.float32) == values).all(axis=0)
+    return np.asarray(exact & (closest < 2.0**-22 * np.abs(values).max(axis=0)))
+
+
 def windows(x: Array, directions: Directions, step: float, farthest: float = FARTHEST) -> Array:
     """Points along one direction on both sides of x, beyond ``step``; shape (windows * 2 * SAMPLES, n).
 

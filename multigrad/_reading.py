@@ -11,7 +11,7 @@ from multigrad._estimate import CENTRAL, Estimate, estimate, extrapolate, quotie
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
-from multigrad._plateaus import FLAT, flat_steps
+from multigrad._plateaus import FLAT, flat_steps, looks_single
 from multigrad._verdict import Codes, Context, Rules, Status
 from multigrad.backends import Array
 
@@ -76,7 +76,7 @@ class TwoReadings:
         drowned: where f jumps about by much of its size over the smallest steps: what it does is beyond any reading.
         trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
         meant: where a derivative of 0 may be meant: f does not change over steps at which the slope that it has at
-            larger ones would show in any rounding.
+            larger ones would show in any rounding but that of float32.
     """
 
     cautious: Reading
@@ -133,6 +133,7 @@ def read(
     drowned &= np.isfinite(analytical)
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     meant = (analytical == 0) & (np.abs(cautious.value) * flat > ROUNDINGS * rules.eps * largest)
+    meant &= ~looks_single(samples, here)
     # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
     excused = bold.singular & (cautious.status == Status.MISMATCH) & (flat == 0)
     # Nor does it find a slope there; that says something only where a kink is seen over the noise as well.
