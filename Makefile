@@ -28,6 +28,7 @@ bench: $(INSTALLED)
 	$(RUN) benchmarks/bench_import.py
 	$(RUN) benchmarks/bench_full.py
 	$(RUN) benchmarks/bench_check.py
+	$(RUN) benchmarks/bench_numpy.py
 	$(RUN) benchmarks/bench_suite.py
 	$(RUN) benchmarks/bench_numpy.py
 

@@ -206,11 +206,16 @@ def _validate(
     validate_order_and_modes(order, modes)
     if method not in METHODS:
         raise InvalidUse("unknown_method", f"method must be one of {METHODS}, not {method!r}")
-    for name, value in (("eps", eps), ("rtol", rtol), ("atol", atol)):
-        if value is not None and not (np.isfinite(value) and value >= 0):
-            raise InvalidUse("bad_tolerance", f"{name} must be a finite number that is not negative, not {value!r}")
+    validate_tolerances(eps=eps, rtol=rtol, atol=atol)
     if eps == 0:
         raise InvalidUse("bad_tolerance", "eps, the step, must not be 0")
+
+
+def validate_tolerances(**named: float | None) -> None:
+    """Refuse tolerances, by name, that are negative or not finite."""
+    for name, value in named.items():
+        if value is not None and not (np.isfinite(value) and value >= 0):
+            raise InvalidUse("bad_tolerance", f"{name} must be a finite number that is not negative, not {value!r}")
 
 
 def validate_order_and_modes(order: int, modes: Sequence[str]) -> None:

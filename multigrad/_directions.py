@@ -94,7 +94,8 @@ class Directions:
 
     def times(self, J: Array) -> Array:
         """The products of the rows of a Jacobian (m, n) with the directions, shape (C, m)."""
-        return np.ascontiguousarray(self.sums(J[:, self.columns] * self.weights).T)
+        with np.errstate(over="ignore", invalid="ignore"):  # derivatives near the end of the range
+            return np.ascontiguousarray(self.sums(J[:, self.columns] * self.weights).T)
 
     def most(self, values: Array) -> Array:
         """The largest of ``values``, shape (n,), that an entry may depend on by: shape (C, 1 or m)."""

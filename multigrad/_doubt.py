@@ -12,6 +12,11 @@ from multigrad._verdict import Status, Verdict
 LARGEST = 2.0**-8
 
 
+def excusable(written: float) -> float:
+    """The relative error that rounding explains in code for arithmetic of unit roundoff ``written``."""
+    return min(64 * written, LARGEST)
+
+
 def doubt(report: GradReport, written: float) -> GradReport:
     """Take back a mismatch whose errors are all of the size of rounding in the user's own arithmetic.
 
@@ -22,7 +27,7 @@ def doubt(report: GradReport, written: float) -> GradReport:
         report: of a function in its own or a finer arithmetic.
         written: the unit roundoff of the arithmetic that it is written for; 0 if nothing was done about it.
     """
-    limit = min(64 * written, LARGEST)
+    limit = excusable(written)
     wrong = [entry for entry in report.worst if entry.status is Status.MISMATCH]
     if report.verdict is not Verdict.MISMATCH or report.extra or not wrong:
         return report

@@ -33,6 +33,7 @@ NOTES = frozenset(
         "detached_output",
         "vmap_fallback",
         "executor",
+        "raises_nearby",
         "mode_unavailable",
         "symmetric_domain",
         "stop_gradient",

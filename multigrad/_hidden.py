@@ -45,7 +45,7 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
         if not len(rows):
             return
         slopes = slopes_around(numerical, columns, probes, rows, numerical.rng)
-        low, high = np.nanmin(slopes, axis=1), np.nanmax(slopes, axis=1)
+        low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
         off = np.maximum(low - claimed, claimed - high) - LOOSE * np.abs(slopes).max(axis=1)
         legal = (off <= 0).all(axis=0)
         certain = ((off > 0) & (high - low <= LOOSE * np.abs(slopes).max(axis=1))).any(axis=0)

@@ -89,8 +89,9 @@ class Backward:
 
     def products(self, directions: Directions) -> Array:
         """Derivatives along the directions, shape (C, k)."""
-        each = (directions.take(np.array([c])).dense()[0] for c in range(len(directions)))
-        return np.stack([self._gradients @ vector for vector in each])
+        each = (directions.take(np.array([c])) for c in range(len(directions)))
+        # Of the columns that are moved alone: one that is NaN concerns no other.
+        return np.array([[row[one.columns] @ one.weights for row in self._gradients] for one in each])
 
     def column(
         self, j: int, numeric: Array, bar: Array, suspects: Index, rng: np.random.Generator

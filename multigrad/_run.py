@@ -310,8 +310,12 @@ class _Check:
             return False
 
     def _report(self) -> GradReport:
-        if isinstance(self.values.raised, Defect):
-            self.findings.append(self.values.raised.finding)
+        raised = self.values.raised
+        if isinstance(raised, Defect):
+            self.findings.append(raised.finding)
+        elif raised is not None:
+            evidence = f"the function raises beside the inputs, where it counts as undefined: {type(raised).__name__}"
+            self.findings.append(Finding("raises_nearby", f"{evidence}: {raised}"))
         looped = self.values.why_looped
         if looped:
             self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))

@@ -57,7 +57,7 @@ def _locate(sums: Sums, among: Index, rng: np.random.Generator) -> Index:
     weights = signed(rng, 0.5, 1.0, among.shape)
     position = (np.arange(len(among)) + 0.5) / len(among)
     (plain, tilted), (bar, tilted_bar) = sums([(among, weights), (among, weights * position)])
-    if not abs(plain) > bar:
+    if not (np.isfinite([plain, tilted, tilted_bar]).all() and abs(plain) > bar):
         return among[:0]
     centre = tilted / plain
     reach = len(among) * (tilted_bar + abs(centre) * bar) / abs(plain) + 1
@@ -79,5 +79,7 @@ def _clearest(sums: Sums, parts: Sequence[Index], weights: Sequence[Array]) -> I
     if not parts:
         return np.empty(0, np.intp)
     found, bars = sums(list(zip(parts, weights, strict=True)))
-    clear = np.where(np.isfinite(found), np.abs(found) / np.maximum(bars, 1e-300), 0.0)
+    # A sum that is not finite though its bar is has a number in it that is not.
+    clear = np.abs(found) / np.maximum(bars, 1e-300)
+    clear = np.where(np.isfinite(found), clear, np.where(np.isfinite(bars), np.inf, 0.0))
     return parts[int(np.argmax(clear))] if clear.max() > 1 else parts[0][:0]

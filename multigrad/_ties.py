@@ -40,7 +40,7 @@ def check_ties(numerical: Numerical, found: Entries) -> None:
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
-        low, high = np.nanmin(slopes, axis=1), np.nanmax(slopes, axis=1)
+        low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
         outside = (claimed < low - margin) | (claimed > high + margin)
         # What is legal by itself and not seen to be is beyond the distance at which slopes are sampled.
         illegal = outside[:PROBES].any(axis=0) & ~outside[PROBES:].any(axis=0)

@@ -117,13 +117,17 @@ class FlatFunction(Protocol):
         repeats: the values of two plain calls at x, one after the other, random state not reset; shape (2, m).
         findings: what the adapter has noticed so far; it may grow with every call.
 
-    An adapter may offer four things more, without which a check does without:
+    An adapter may offer more, without which a check does without:
 
     * ``at(x) -> FlatFunction``, the same function at another point: points that can hide an error are left for one.
     * ``gradient(u, w) -> FlatFunction``, that of (x, t), n + 1 numbers: J(x)^T (u + t w), differentiable in its turn.
       Its outputs are named ``grad(<path of the input>)``, its last input ``cotangent``. Needed for ``order=2``.
     * ``convention``, a phrase: what a gradient with respect to complex numbers is.
     * ``written``, the unit roundoff that the user's code is written for, if f evaluates it in a finer arithmetic.
+    * ``reexamine() -> bool``, called once where values are noisy or the verdict is not ok: whether f is evaluated in
+      another arithmetic from now on, so that the check is to be made again.
+    * ``second_opinion(analytical, numeric, wrong) -> list[Finding]``, what a derivative by other means says of a
+      mismatch; the Jacobians and the mask of wrong entries have shape (m, n).
     """
 
     x: Array

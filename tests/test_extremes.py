@@ -29,6 +29,12 @@ def test_noise_is_seen_at_any_size(scale, seed):
     assert wrong.verdict == "mismatch"
 
 
+def test_at_the_end_of_the_range_it_cannot_be_told():
+    x = np.array([709.6])
+    report = check_flat(lambda X: np.exp(np.minimum(X, 709.7)), x, np.exp(x)[:, None], 0)
+    assert report.verdict == "inconclusive"
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("f, slope", [(np.sin, np.cos), (lambda X: X % 1.0, np.ones_like)], ids=["sin", "sawtooth"])
 def test_far_out_what_moves_too_fast_to_be_seen_is_not_called_wrong(f, slope, seed):

@@ -150,3 +150,12 @@ def test_search(n: int, count: int) -> None:
     if count:
         assert len(found) == 1
         assert found[0] in where
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_entry_that_is_not_finite_is_found(value: float) -> None:
+    with np.errstate(invalid="ignore"):
+        report = run_check(Mixing(3000, 50, [(7, 1234, value)]), modes=("reverse",), method="probe")
+    assert report.verdict == "mismatch"
+    # U[:, i] * value is NaN for every cotangent, so that the whole column is
+    assert {name for _, name in entries(report)} == {"inputs[0][1234]"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from multigrad._check import as_arguments, validate_order_and_modes
+from multigrad._check import as_arguments, validate_order_and_modes, validate_tolerances
 from multigrad._run import MODES
 from multigrad.backends import Backend, available_backends, get_backend
 from multigrad.consistency.call import Call
@@ -86,9 +86,11 @@ def check_consistency(
         (('jax',), 'output')
     """
     started = time.perf_counter()
+    validate_order_and_modes(order, modes)
+    validate_tolerances(rtol=rtol)
     by_name = _by_backend(functions, backends)
     named = {"mapping": mapping, "jac": jac, "params": params, "options": options}
-    _validate(by_name, reference, accept, order, modes, named)
+    _validate(by_name, reference, accept, named)
     call = Call(
         functions=by_name,
         backends={name: get_backend(name) for name in by_name},
@@ -191,8 +193,6 @@ def _validate(
     functions: Mapping[str, Any],
     reference: str | None,
     accept: Collection[str],
-    order: int,
-    modes: Sequence[str],
     by_backend: Mapping[str, Any],
 ) -> None:
     if len(functions) < 2:
@@ -202,7 +202,6 @@ def _validate(
     for name, fn in functions.items():
         if not callable(fn):
             raise InvalidUse("not_callable", f"the function for {name!r} must be callable, not {type(fn).__name__}")
-    validate_order_and_modes(order, modes)
     named = {"reference": [reference] if reference else [], **{k: list(v or {}) for k, v in by_backend.items()}}
     for argument, names in named.items():
         unknown = sorted(set(names) - set(functions))

@@ -299,3 +299,14 @@ def test_wrong_use(call: Any, kind: str) -> None:
 def test_nothing_is_close_to_an_infinite_value() -> None:
     functions = {"numpy": lambda x: np.array([np.inf, x[0]]), "jax": lambda x: jnp.stack([x[1], x[0]])}
     assert consistency(functions, np.array([1.3, 2.2])).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("options", [{"modes": "reverse"}, {"modes": ("sideways",)}, {"rtol": -1.0}])
+def test_arguments_that_make_no_sense(options: Any) -> None:
+    with pytest.raises(InvalidUse, match=next(iter(options))):
+        consistency({"numpy": squares, "jax": squares}, X, **options)
+
+
+def test_backends_without_a_function() -> None:
+    with pytest.raises(InvalidUse, match=r"backends names \['torch'\]"):
+        consistency({"numpy": squares, "jax": squares}, X, backends=["numpy", "torch"])

@@ -260,3 +260,16 @@ def test_beside_the_wall_of_a_barrier(distance: float) -> None:
     right = check_grad(fn, x, jac=lambda x: [3.0, 3.0], raise_exception=False)
     wrong = check_grad(fn, x, jac=lambda x: [7.0, 3.0], raise_exception=False)
     assert (right.verdict, wrong.verdict) == ("ok", "mismatch")
+
+
+def test_an_exception_beside_the_inputs_is_mentioned() -> None:
+    def fn(x: Any) -> Any:
+        if x[0] > 0.3001:
+            raise ValueError("outside")
+        return np.sum(x**2)
+
+    report = check_grad(fn, X, jac=lambda x: 2 * x)
+    assert report.verdict == "ok"
+    (finding,) = [f for f in report.findings if f.kind == "raises_nearby"]
+    assert finding.severity == "note"
+    assert "ValueError: outside" in finding.evidence
