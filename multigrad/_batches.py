@@ -35,12 +35,13 @@ class Batched:
         lenient: bool = True,
         compared: bool = True,
         workers: int = 1,
+        doubles: int = DOUBLES,
     ) -> None:
         """Wrap ``call``, which returns rows of ``width``.
 
         Vectorised and plain rows may differ by rounding, and by ``slack`` of the differences between rows, which is
         what values of f are for. Unless ``lenient``, exceptions at single rows propagate. Unless ``compared``, the
-        caller sees to the comparison with plain calls. ``workers`` share a batch.
+        caller sees to the comparison with plain calls. ``workers`` share a batch, of which each gets some ``doubles``.
         """
         self.call = call
         self.width = width
@@ -48,6 +49,7 @@ class Batched:
         self.lenient = lenient
         self.compared = compared
         self.workers = workers
+        self.doubles = doubles
         self.rows = 0
         self.why_looped = ""
         self.raised: Exception | None = None
@@ -70,7 +72,7 @@ class Batched:
 
     def rows_at_once(self, n: int) -> int:
         """How many rows of length ``n`` go into one call."""
-        return self.workers * min(max(DOUBLES // max(n, self.width, 1), FEWEST), MOST)
+        return self.workers * min(max(self.doubles // max(n, self.width, 1), FEWEST), MOST)
 
     def _batch(self, X: Array) -> Array:
         if self.why_looped or len(X) == 1:

@@ -18,7 +18,7 @@ from multigrad._analytical import (
     reverse,
     tangent_probe,
 )
-from multigrad._batches import Batched
+from multigrad._batches import DOUBLES, Batched
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import Directions, unit_vectors
@@ -35,7 +35,7 @@ from multigrad._probe_leg import ProbeLeg
 from multigrad._reading import DROWNED
 from multigrad._report import Entry, GradReport, Leg
 from multigrad._sparse import Sparse
-from multigrad._sparse_leg import SparseLeg
+from multigrad._sparse_leg import MATRICES, SparseLeg
 from multigrad._structure import INPUTS_FROM, Structure, find_structure
 from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
@@ -122,7 +122,9 @@ class _Check:
         self.f = only_attached(self.f)
         self.rng = np.random.Generator(np.random.PCG64(_entropy(self.seed)))
         self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol, getattr(self.f, "written", 0.0))
-        self.values = Batched(self.f, self.f.repeats.shape[1], workers=workers)
+        self.values = Batched(
+            self.f, self.f.repeats.shape[1], workers=workers, doubles=getattr(self.f, "doubles", DOUBLES)
+        )
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
@@ -233,7 +235,9 @@ class _Check:
             if grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED:
                 check_ties(self.numerical, grouped)
                 sparse = SparseLeg(mode, J, grouped)
-                self.legs.append(sparse.without_mismatch() if self.unsteady else sparse)
+                sparse = sparse.without_mismatch() if self.unsteady else sparse
+                self.legs.append(sparse)
+                self._hear(sparse)
                 return
             J = J.dense()
         analytical = self.directions.times(J)
@@ -254,10 +258,13 @@ class _Check:
         self.broken[mode] = found.broken.T
         leg = leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg)
         self.legs.append(leg)
-        # An adapter that can differentiate fn by other means says what those think of a mismatch.
+        self._hear(leg)
+
+    def _hear(self, leg: Leg | SparseLeg) -> None:
+        """An adapter that can differentiate fn by other means says what those think of a mismatch."""
         opinion = getattr(self.f, "second_opinion", None)
-        if opinion is not None and leg.verdict is Verdict.MISMATCH:
-            self.findings += opinion(J, leg.numeric, leg.status == Status.MISMATCH)
+        if opinion is not None and leg.verdict is Verdict.MISMATCH and leg.size <= MATRICES:
+            self.findings += opinion(leg.analytical, leg.numeric, leg.status == Status.MISMATCH)
 
     def _compare_groups(self, J: Sparse) -> Entries:
         assert self.structure is not None

@@ -256,3 +256,16 @@ def test_a_constant_that_is_rounded_to_the_precision_of_the_input(dtype, verdict
         raise_exception=False,
     )
     assert report.verdict == verdict, str(report)
+
+
+def test_large_sparse_jacobians_get_a_second_opinion_too():
+    def jac(x):
+        slope = np.cos(x)
+        slope[17] *= 1.001
+        return np.diag(slope)
+
+    report = check_grad(np.sin, np.linspace(0.1, 2, 1500), jac=jac, raise_exception=False)
+    assert report.worst[0].input == "inputs[0][17]"
+    (opinion,) = (f for f in report.findings if f.kind == "diagnosis")
+    assert "agrees with the numerical side" in opinion.evidence
+    assert "relative error 0.000999" in opinion.evidence
