@@ -59,6 +59,8 @@ FULL_BYTES, MEMORY = 96, 2**31
 NOISY, CANCELLED = 1e-13, 1e-10
 # Coarser arithmetic than this has no structure to be seen in single values.
 DOUBLE = 1e-12
+# A bar as small as this, where no derivative reaches it, is no sign of noise.
+STATIONARY = 1e-6
 # Jacobians up to this size are compared entry by entry where something is wrong with a group.
 UNFOLDED = 2**21
 
@@ -384,9 +386,23 @@ class _Check:
         unexplained = [leg.unexplained for leg in self.probed if leg.unexplained]
         if unexplained:
             return unexplained[0]
+        if self.eps is None and self.legs and all(_is_stationary(leg) for leg in self.legs):
+            return (
+                "the derivatives are 0 or too small to be told from it: what is left of them is less than the error bars; "
+                "check at a point where they are larger"
+            )
         noise = float(np.max(self.numerical.relative_noise, initial=0.0))
         return (
             f"the error bars are too wide; the function's values carry noise of {noise:.1g} of their size"
             if noise > 1e-12
             else "the error bars are too wide: difference quotients do not settle at any step around the inputs"
         )
+
+
+def _is_stationary(leg: Leg | SparseLeg) -> bool:
+    """Whether all that cannot be told is smaller than a bar, which is small itself."""
+    if leg.size > MATRICES:
+        return False
+    untold = leg.status == Status.INCONCLUSIVE
+    size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
+    return bool((size <= 2 * leg.bar)[untold].all() and (leg.bar < STATIONARY)[untold].all())

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import digamma, gammaln
 
 from multigrad import check_grad
 from multigrad._run import run_check
@@ -174,3 +175,11 @@ def test_infinite_inputs_cannot_be_perturbed():
     x = np.array([np.inf, 2.0])
     report = check(lambda x: np.exp(-x), x, jac=lambda x: np.diag(-np.exp(-x)), raise_exception=False)
     assert report.verdict == "ok"
+
+
+def test_a_stationary_point_is_said_to_be_one():
+    """What AD leaves of a 0 is not told from it, and the function is not noisy for that."""
+    x = np.array([1.4616321449683623])
+    report = run_check(Flat(gammaln, x, digamma(x)[None]))
+    assert report.verdict == "inconclusive"
+    assert "check at a point where they are larger" in report.reason

@@ -30,6 +30,7 @@ class Evaluation:
         x64: whether JAX's 64-bit mode is on.
         work: the size of a call; None for a function that can be run on concrete values alone.
         untraceable: why it can be run on those alone.
+        seconds: what a call takes that is not the first.
     """
 
     function: Leafwise
@@ -38,6 +39,7 @@ class Evaluation:
     x64: bool
     work: Work | None = None
     untraceable: Exception | None = None
+    seconds: float = 0.0
 
     def mode(self) -> AbstractContextManager[None]:
         """The mode that all calls need."""
@@ -67,7 +69,7 @@ class Evaluation:
             return out
 
         try:
-            work = work_of(watched, self.arguments.own(self.arguments.x))
+            work = work_of(watched, self.arguments.own(self.arguments.x), self.seconds)
         except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets a tracer
             return replace(self, work=None, untraceable=error)
         return replace(self, work=work, untraceable=None, results=self.results.detach(detached))
@@ -75,6 +77,6 @@ class Evaluation:
     def widened(self, function: Leafwise) -> Evaluation:
         """The evaluation by ``function`` of float64 leaves, in 64-bit mode."""
         arguments, results = self.arguments.retyped(wide_name), self.results.retyped(wide_name)
-        wide = Evaluation(function, arguments, results, True)
+        wide = Evaluation(function, arguments, results, True, seconds=self.seconds)
         with wide.mode():
             return wide.traced()

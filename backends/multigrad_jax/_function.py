@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import jax
@@ -140,8 +142,9 @@ def _as_written(fn: Callable[..., Any], arguments: Arguments) -> tuple[Evaluatio
         first = fn(*arguments.fill(arguments.own(arguments.x)))
         results = Results.of(first)
         evaluation = Evaluation(lambda *parts: results.pick(fn(*arguments.fill(parts))), arguments, results, x64)
+        start = perf_counter()
         repeats = np.stack([pack_one(results.pick(first)), evaluation.plain(arguments.x)])
-        return evaluation.traced(), repeats
+        return replace(evaluation, seconds=perf_counter() - start).traced(), repeats
 
 
 def _again(evaluation: Evaluation, before: Array) -> Array:

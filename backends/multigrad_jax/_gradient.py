@@ -41,7 +41,7 @@ def gradient(evaluation: Evaluation, u: Array, w: Array) -> Evaluation:
     arguments = replace(arguments, leaves=_named(arguments.leaves, [*(leaf.path for leaf in leaves), "cotangent"]))
     results = Results.of(function(*inputs))
     results = replace(results, leaves=_named(results.leaves, [f"grad({leaf.path})" for leaf in leaves]))
-    return Evaluation(function, arguments, results, evaluation.x64).traced()
+    return Evaluation(function, arguments, results, evaluation.x64, seconds=evaluation.seconds).traced()
 
 
 def _named(leaves: Sequence[Leaf], paths: Sequence[str]) -> tuple[Leaf, ...]:

@@ -19,6 +19,9 @@ _JAX = os.path.dirname(jax.__file__)
 # as a lambda is. That takes 60 ms or more.
 LOOPS = frozenset({"cond", "scan", "while"})
 LOOP_DISPATCHES = 4000
+# Seconds of a call that is not the first, above which it is taken to compile something anew: a jitted function, say,
+# whose static argument is a lambda.
+RECOMPILED = 0.03
 
 REPARAMETERISED = Finding(
     "convention",
@@ -45,8 +48,8 @@ class Work:
     low: bool
 
 
-def work_of(function: Callable[..., Any], parts: Sequence[Any]) -> Work:
-    """Trace ``function`` once (0.1 ms per operation or so) and measure it.
+def work_of(function: Callable[..., Any], parts: Sequence[Any], seconds: float = 0.0) -> Work:
+    """Trace ``function`` once (0.1 ms per operation or so) and measure it; ``seconds`` is what an eager call took.
 
     Raises:
         Exception: whatever the function raises on a tracer; it can't be vectorised then.
@@ -54,8 +57,9 @@ def work_of(function: Callable[..., Any], parts: Sequence[Any]) -> Work:
     jaxpr = jax.make_jaxpr(function)(*parts).jaxpr
     equations = list(_equations(jaxpr))
     sizes = [(_size(eqn), times) for eqn, times in equations]
+    dispatches = len(jaxpr.eqns) + LOOP_DISPATCHES * _loops(jaxpr) + sum(size * times for size, times in sizes) / 1e4
     return Work(
-        dispatches=len(jaxpr.eqns) + LOOP_DISPATCHES * _loops(jaxpr) + sum(size * times for size, times in sizes) / 1e4,
+        dispatches=max(dispatches, LOOP_DISPATCHES) if seconds > RECOMPILED else dispatches,
         widest=max((size for size, _ in sizes), default=1),
         findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _foreign(eqn))),
         low=any(is_low(out.aval) for eqn, _ in equations for out in eqn.outvars),

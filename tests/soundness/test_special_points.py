@@ -46,6 +46,8 @@ def test_hidden(backend: str, name: str) -> None:
     assert finding.where == "inputs[0]"
     assert "instead of" in finding.evidence
     assert report.worst[0].mode.endswith("nearby")
+    # By path and index, however many there are.
+    assert all(entry.input.startswith("inputs[0]") for entry in caught.value.report.worst)
 
 
 @pytest.mark.parametrize("name", HIDDEN)
