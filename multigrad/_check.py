@@ -109,7 +109,7 @@ def check_grad(
     """
     started = time.perf_counter()
     arguments = as_arguments(inputs)
-    _validate(fn, jac, modes, method, order, eps, rtol, atol)
+    _validate(fn, jac, modes, method, order, eps, rtol, atol, executor)
     adapter = choose_backend(backend, arguments)
     options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options))
     # A matrix that the user returns has no second mode.
@@ -195,6 +195,7 @@ def _validate(
     eps: float | None,
     rtol: float | None,
     atol: float,
+    executor: object,
 ) -> None:
     if not callable(fn):
         raise InvalidUse("not_callable", f"fn must be callable, not {type(fn).__name__}")
@@ -209,6 +210,9 @@ def _validate(
     validate_tolerances(eps=eps, rtol=rtol, atol=atol)
     if eps == 0:
         raise InvalidUse("bad_tolerance", "eps, the step, must not be 0")
+    if executor is not None and not hasattr(executor, "submit"):
+        kind = type(executor).__name__
+        raise InvalidUse("not_an_executor", f"executor must be a concurrent.futures.Executor, not {kind}")
 
 
 def validate_tolerances(**named: float | None) -> None:

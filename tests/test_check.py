@@ -48,6 +48,7 @@ def check(fn=square, inputs=X, **options):
         ({"rtol": np.inf}, "bad_tolerance"),
         ({"atol": -1e-9}, "bad_tolerance"),
         ({"fn": 3}, "not_callable"),
+        ({"executor": 3}, "not_an_executor"),
         ({"nonsense": True}, "unknown_option"),
     ],
     ids=str,

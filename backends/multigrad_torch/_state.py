@@ -28,7 +28,7 @@ class State:
     def __init__(
         self, modules: Iterable[torch.nn.Module], tensors: Iterable[Tensor], generators: Iterable[Any]
     ) -> None:
-        self._generators = [torch.default_generator, *generators]
+        self._generators = [torch.default_generator, *_of_devices(), *generators]
         self.random = [generator.get_state() for generator in self._generators]
         self._found = self.random
         self._modules: dict[int, _ModuleState] = {}
@@ -97,6 +97,11 @@ class State:
         """Put the generators where they stood."""
         for generator, state in zip(self._generators, states, strict=True):
             generator.set_state(state)
+
+
+def _of_devices() -> Iterable[torch.Generator]:
+    """Those of CUDA devices, if the process uses any."""
+    return torch.cuda.default_generators if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
 
 
 class _ModuleState:
