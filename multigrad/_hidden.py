@@ -32,7 +32,9 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
     # What is wrong at a kink that its own input shows, is wrong.
     shown = (wrong & found.broken).any(axis=0)
     rows = np.flatnonzero(wrong.any(axis=0) & ~shown & np.isfinite(found.analytical).all(axis=0))
-    columns = np.flatnonzero(np.isfinite(numerical.x))
+    # Nor is a kink that another input shows of any concern to those that are moved without it.
+    moved = np.isfinite(numerical.x) & ~found.broken[:, rows].any(axis=1)
+    columns = np.flatnonzero(moved)
     if not len(rows) or len(columns) < 2:
         return
     with np.errstate(all="ignore"):

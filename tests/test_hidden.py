@@ -57,3 +57,17 @@ def test_smooth_functions_have_no_choice(bug, curvature):
     wrong[0, 1] *= bug
     assert check_flat(f, x, wrong).verdict == "mismatch"
     assert check_flat(f, x, bug * J).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("bug", [1.01, -1.0, 0.0])
+@pytest.mark.parametrize(
+    "kinked", [np.abs, np.sign, lambda y: np.maximum(y, 0), lambda y: np.where(y > 0, y + 1, 0)], ids=str
+)
+def test_the_kink_of_another_input_is_no_excuse(kinked, bug):
+    def f(X):
+        return (np.sin(X[:, 0]) + X[:, 1] ** 2 * X[:, 0] + kinked(X[:, 2]))[:, None]
+
+    x = np.array([0.7, 1.3, 0.0])
+    right = np.array([[np.cos(0.7) + 1.69, 2 * 1.3 * 0.7, 0.0]])
+    assert check_flat(f, x, right).verdict == "nondifferentiable"
+    assert check_flat(f, x, right * [[1, bug, 1]]).verdict == "mismatch"
