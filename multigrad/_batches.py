@@ -97,7 +97,7 @@ class Batched:
         Y = self.one_by_one(X)
         # Where the plain calls raise as well, the points are at fault and not the vectorisation.
         if self.raised is None:
-            reason = str(error).strip().partition("\n")[0]
+            reason = str(error).strip().partition("\n")[0].partition(". ")[0]
             self.why_looped = reason if isinstance(error, Unsupported) else f"{type(error).__name__}: {reason}"
         self.raised = before or self.raised
         return Y

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def check_grad(
     arguments = as_arguments(inputs)
     _validate(fn, jac, modes, method, order, eps, rtol, atol, executor)
     adapter = choose_backend(backend, arguments)
-    options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options))
+    options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options, OPTIONS))
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
     flatten = partial(_flatten, adapter, fn, arguments, options, executor)
@@ -133,6 +134,9 @@ def check_grad(
     if raise_exception:
         announce(report)
     return report
+
+
+OPTIONS = tuple(name for name, p in signature(check_grad).parameters.items() if p.kind is p.KEYWORD_ONLY)
 
 
 def _flatten(

@@ -21,6 +21,8 @@ Mask = npt.NDArray[np.bool_]
 STEADY = 0.3
 # One that falls more slowly than this has not begun to: that of abs(x)**1.5 falls like the square root.
 FALLING = 0.45
+# From one step to the next, that of x log x at 0 grows by more than this.
+GROWTH = 1.01
 
 
 @dataclass(frozen=True)
@@ -32,18 +34,32 @@ class Kinks:
         singular: there is no finite slope: a jump, or a vertical tangent.
         low: the smaller one-sided slope, less its bar.
         high: the larger one, plus its bar.
+        left: the slope to the left, with an infinite bar if there is none.
+        right: the slope to the right, likewise.
+        growing: the gap between the slopes grows down to the smallest steps, if ever so slowly.
     """
 
     kink: Mask
     singular: Mask
     low: Array
     high: Array
+    left: Estimate
+    right: Estimate
+    growing: Mask
 
     def allow(self, analytical: Array) -> Mask:
-        """Whether the value is a legal choice: between the slopes; anything but NaN where there is no slope."""
+        """Whether the value is a legal choice: between the slopes; or 0, infinite or that of one side without slopes."""
         margin = 1e-6 * (self.high - self.low)
         between = (analytical >= self.low - margin) & (analytical <= self.high + margin)
-        return (self.kink & between) | (self.singular & ~np.isnan(analytical))
+        infinite = np.isinf(analytical)
+        outward = infinite & self.growing & ((analytical > self.high) == (np.abs(self.high) > np.abs(self.low)))
+        chosen = (analytical == 0) | infinite | _meets(self.left, analytical) | _meets(self.right, analytical)
+        return np.asarray((self.kink & (between | outward)) | (self.singular & chosen))
+
+
+def _meets(slope: Estimate, analytical: Array) -> Mask:
+    size = np.abs(slope.value)
+    return np.asarray((np.abs(analytical - slope.value) <= slope.bar + 1e-6 * size) & (slope.bar <= 1e-3 * size))
 
 
 def suspected(q: Quotients, steps: Array, importance: Array) -> Mask:
@@ -124,11 +140,12 @@ def find(q: Quotients, ratio: float, importance: Array, left: Estimate, right: E
     vanishes = bound.min(axis=0) < 0.5 * g2
     broken = (last >= 2) & steady & ~vanishes & (g2 > importance)
     singular = (broken & (slope < -0.3)) | infinite
-    right = _or_quotient(right, q.forward, q.forward_noise, last)
-    left = _or_quotient(left, q.backward, q.backward_noise, last)
-    low = np.minimum(right.value - right.bar, left.value - left.bar)
-    high = np.maximum(right.value + right.bar, left.value + left.bar)
-    return Kinks(broken & ~singular, singular, low, high)
+    growing = (g2 > GROWTH * g1) & (g1 > GROWTH * g0)
+    ahead = _or_quotient(right, q.forward, q.forward_noise, last)
+    behind = _or_quotient(left, q.backward, q.backward_noise, last)
+    low = np.minimum(ahead.value - ahead.bar, behind.value - behind.bar)
+    high = np.maximum(ahead.value + ahead.bar, behind.value + behind.bar)
+    return Kinks(broken & ~singular, singular, low, high, left, right, growing)
 
 
 def edge(q: Quotients, left: Estimate, right: Estimate, ratio: float) -> Estimate:
@@ -141,8 +158,10 @@ def edge(q: Quotients, left: Estimate, right: Estimate, ratio: float) -> Estimat
     quotient = np.abs(np.where(out_left, q.forward, q.backward))
     noise = np.where(out_left, q.forward_noise, q.backward_noise)
     last = _last(np.isfinite(quotient))
-    smallest, before = _at(quotient - noise, last), _at(quotient + noise, last - 1)
-    bounded = (out_right ^ out_left) & ~(smallest > before * ratio**STEADY)
+    least, most = quotient - noise, quotient + noise
+    grows = _at(least, last) > _at(most, last - 1) * ratio**STEADY
+    grows |= (_at(least, last) > _at(most, last - 1) * GROWTH) & (_at(least, last - 1) > _at(most, last - 2) * GROWTH)
+    bounded = (out_right ^ out_left) & ~grows
     bar = np.where(bounded, np.where(out_left, right.bar, left.bar), np.inf)
     return Estimate(np.where(out_left, right.value, left.value), bar)
 

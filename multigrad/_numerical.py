@@ -170,7 +170,8 @@ class Numerical:
             steady = np.abs(q.forward - q.backward)
             kink = (steady[-1] > 4 * q.forward_noise[-1]) & (steady[-1] > 0.9 * steady[0])
             low, high = np.minimum(q.forward[-1], q.backward[-1]), np.maximum(q.forward[-1], q.backward[-1])
-            kinks = _kinks.Kinks(kink, np.zeros_like(kink), low - best.bar, high + best.bar)
+            never = np.zeros_like(kink)
+            kinks = _kinks.Kinks(kink, never, low - best.bar, high + best.bar, best, best, never)
             status = _verdict.admit_kinks(status, analytical, kinks)
         return Entries(directions, analytical, value, best.bar, status, kink, np.full_like(value, np.inf))
 

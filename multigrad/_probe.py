@@ -33,6 +33,8 @@ LEAVES = 32
 ROUNDING = 1e-11
 # And the rounding of f's values, in a derivative by differences.
 DUST = 1e-13
+# Rows as small as this beside their value stay unresolved.
+NEGLIGIBLE = 1e-12
 # Where some bars are wider than the first fraction of their row, or many than the second, the long ladder is tried.
 SOME, MANY = 1e-3, 1e-7
 # Columns tried at random, and outputs followed up where few are suspicious.
@@ -111,7 +113,7 @@ class Backward:
             return U @ numeric - self._vjp(U)[:, j], 2 * np.sqrt(U**2 @ bar**2)
 
         rows = search(sums, np.arange(m), rng)
-        return rows, self._vjp(np.eye(m)[rows])[:, j] if len(rows) else np.empty(0)
+        return rows, np.array([self.f.vjp(np.eye(1, m, row))[0, j] for row in rows.tolist()])
 
 
 def _wide(bar: Array, norm: Array, dust: Array) -> bool:
@@ -172,7 +174,9 @@ class Prober:
         excess[~np.isfinite(found.bar)] = 0.0
         excess[~np.isfinite(analytical)] = np.inf
         relative = np.where(excess > 0, excess / norm, 0.0)
-        sees = np.where(norm > 0, 4 * found.bar[:PROBES] / norm + 2 * ROUNDING, 0.0).min(axis=0)
+        resolved = norm > NEGLIGIBLE * np.abs(np.nan_to_num(self.mixed.here, posinf=0.0, neginf=0.0))
+        told = np.where(resolved, told, np.maximum(told, np.int8(Status.UNRESOLVED)))
+        sees = np.where(resolved, 4 * found.bar[:PROBES] / norm + 2 * ROUNDING, 0.0).min(axis=0)
         named = tuple(self._follow_up(directions, relative))
         shape = len(self.here), self.f.x.size
         return ProbeLeg(self.side.mode, shape, named, told, relative.max(axis=0), sees, PROBES, self.rules.rtol)

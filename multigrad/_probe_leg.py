@@ -16,6 +16,9 @@ from multigrad.backends import Array
 # (row, column, analytical, numeric, bar, status) of an entry of the Jacobian.
 Named = tuple[int, int, float, float, float, Status]
 
+# An error of this fraction of the norm of its row must show.
+BLIND = 0.5
+
 
 @dataclass(frozen=True)
 class ProbeLeg:
@@ -50,7 +53,7 @@ class ProbeLeg:
     def unexplained(self) -> str:
         """What keeps the leg from being told, if it is products that differ."""
         if not (self.excess > self.rtol).any():
-            return ""
+            return "rounding hides what one entry adds to its row" if self.blind else ""
         return (
             f"products of the {self.mode} derivative with random directions are off by {self.excess.max():.2g} of their "
             "row, but no single entry was found that is wrong"
@@ -61,10 +64,15 @@ class ProbeLeg:
         """Wrong if an entry is; not told if products differ by more than right entries could, or cannot be resolved."""
         if any(status is Status.MISMATCH for *_, status in self.named):
             return Verdict.MISMATCH
-        if (self.excess > self.rtol).any() or (self.told == Status.INCONCLUSIVE).any():
+        if (self.excess > self.rtol).any() or (self.told == Status.INCONCLUSIVE).any() or self.blind:
             return Verdict.INCONCLUSIVE
         kinks = (self.told == Status.NONDIFFERENTIABLE).any()
         return Verdict.NONDIFFERENTIABLE if kinks else Verdict.OK
+
+    @property
+    def blind(self) -> bool:
+        """Whether a row might be wrong altogether without its showing, or no row is large enough to be told."""
+        return bool((self.sees > BLIND).any() or (len(self.told) and (self.told == Status.UNRESOLVED).all()))
 
     @property
     def sharpness(self) -> float:

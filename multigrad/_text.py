@@ -84,12 +84,13 @@ def _counts(report: GradReport) -> list[str]:
     unexplored = sum(leg.unexplored for leg in report.legs)
     if unexplored:
         lines.append(f"  {unexplored} more inputs look wrong as well and were not followed up")
-    modes = [f"{leg.mode} {leg.verdict}" for leg in (*report.legs, *report.probed)] + [
-        f"{mode} agrees" for mode in report.agreeing
-    ]
+    if report.probed and report.count(Status.MISMATCH):
+        lines.append("  wrong entries are those that were located; there may be more")
+    modes = [f"{leg.mode} {leg.verdict}" for leg in (*report.legs, *report.probed)]
+    modes += [f"{mode} agrees with {report.legs[0].mode}" for mode in report.agreeing]
     if report.second is not None:
         modes += [f"{leg.mode} {leg.verdict}" for leg in report.second.legs]
-        modes += [f"{mode} agrees" for mode in report.second.agreeing]
+        modes += [f"{mode} agrees with {report.second.legs[0].mode}" for mode in report.second.agreeing]
     if modes:
         lines.append("  modes: " + ", ".join(modes))
     if report.convention:

@@ -168,7 +168,9 @@ def admit_kinks(status: Codes, analytical: Array, kinks: Kinks) -> Codes:
     legal = kinks.allow(analytical)
     status = status.copy()
     status[(kinks.kink | kinks.singular) & legal] = Status.NONDIFFERENTIABLE
-    status[(kinks.kink | kinks.singular) & ~legal] = Status.MISMATCH
+    # At a jump the slope of the branch that x is not on is not seen.
+    status[kinks.singular & ~legal] = Status.INCONCLUSIVE
+    status[(kinks.kink & ~legal) | ((kinks.kink | kinks.singular) & np.isnan(analytical))] = Status.MISMATCH
     return status
 
 

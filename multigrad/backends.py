@@ -260,13 +260,18 @@ def backend_of(leaves: Sequence[object]) -> Backend:
     )
 
 
-def accept_options(backend: Backend, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse the options that ``backend`` does not understand, by name."""
+def accept_options(backend: Backend, given: Mapping[str, Any], general: Sequence[str] = ()) -> Mapping[str, Any]:
+    """Refuse the options that ``backend`` does not understand, by name; ``general`` are those that all have."""
+    from difflib import get_close_matches
+
     unknown = sorted(set(given) - backend.options)
     if unknown:
         own = ", ".join(sorted(backend.options)) or "none"
+        alike = get_close_matches(unknown[0], {*general, *backend.options}, n=1)
+        meant = f"did you mean {alike[0]!r}? " if alike else ""
+        every = f"for all backends: {', '.join(general)}; " if general else ""
         raise InvalidUse(
             "unknown_option",
-            f"backend {backend.name!r} has no option {', '.join(map(repr, unknown))}; options of its own: {own}",
+            f"there is no option {', '.join(map(repr, unknown))}; {meant}{every}for {backend.name!r} alone: {own}",
         )
     return given

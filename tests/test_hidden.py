@@ -61,7 +61,9 @@ def test_smooth_functions_have_no_choice(bug, curvature):
 
 @pytest.mark.parametrize("bug", [1.01, -1.0, 0.0])
 @pytest.mark.parametrize(
-    "kinked", [np.abs, np.sign, lambda y: np.maximum(y, 0), lambda y: np.where(y > 0, y + 1, 0)], ids=str
+    "kinked",
+    [np.abs, np.sign, lambda y: np.maximum(y, 0), lambda y: np.where(y > 0, y + 1, 0)],
+    ids=["abs", "sign", "relu", "jump"],
 )
 def test_the_kink_of_another_input_is_no_excuse(kinked, bug):
     def f(X):

@@ -130,3 +130,33 @@ def test_close_to_a_pole(condition):
     J = np.linalg.inv(A).T.reshape(1, -1)
     assert check_flat(f, A.ravel(), J).verdict != "mismatch"
     assert not check_flat(f, A.ravel(), -J)
+
+
+def x_log_x(x):
+    return np.where(x > 0, x * np.log(np.where(x > 0, x, 1)), 0)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "legal", "untold", "wrong"),
+    [
+        (np.sqrt, 0.0, [0, np.inf], [5, -5], [np.nan]),
+        (np.cbrt, 0.0, [0, np.inf], [7], [np.nan]),
+        (np.sign, 0.0, [0], [7], [np.nan]),
+        (np.floor, 1.0, [0], [1], [np.nan]),
+        (lambda x: np.where(x >= 1, 2 * x + 1, x), 1.0, [2], [5, 1.5], [np.nan]),
+        (x_log_x, 0.0, [-np.inf, 0], [], [np.inf, 5]),
+        (lambda x: x * np.log(x), 0.0, [], [], []),
+    ],
+    ids=["sqrt", "cbrt", "sign", "floor", "jump between slopes", "x log x", "x log x, undefined at 0"],
+)
+def test_where_there_is_no_slope_not_every_number_is_a_choice(f, x, legal, untold, wrong):
+    for verdict, choices in (("nondifferentiable", legal), ("inconclusive", untold), ("mismatch", wrong)):
+        for choice in choices:
+            assert check_flat(f, np.array([x]), np.array([[float(choice)]])).verdict == verdict, choice
+
+
+def test_a_slope_that_grows_without_bound_inside_the_domain_is_not_told():
+    from scipy.special import xlogy
+
+    for choice in (-np.inf, 0.0, -30.0):
+        assert check_flat(lambda x: xlogy(x, x), np.zeros(1), np.array([[choice]])).verdict == "inconclusive"

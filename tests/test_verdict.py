@@ -100,7 +100,9 @@ def test_never_ok_where_the_two_differ_by_more_than_bar_and_tolerance(a, e, bar)
 
 def kinks(kink, singular, low=0.0, high=1.0):
     one = np.ones((1, 1))
-    return Kinks(np.array([[kink]]), np.array([[singular]]), low * one, high * one)
+    left, right = Estimate(np.nan * one, np.inf * one), Estimate(3 * one, 1e-9 * one)
+    growing = np.zeros((1, 1), bool)
+    return Kinks(np.array([[kink]]), np.array([[singular]]), low * one, high * one, left, right, growing)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,9 @@ def kinks(kink, singular, low=0.0, high=1.0):
         (True, False, 1.0, Status.NONDIFFERENTIABLE),
         (True, False, 1.1, Status.MISMATCH),
         (True, False, np.nan, Status.MISMATCH),
-        (False, True, 1e9, Status.NONDIFFERENTIABLE),
+        (False, True, 1e9, Status.INCONCLUSIVE),
+        (False, True, 0.0, Status.NONDIFFERENTIABLE),
+        (False, True, 3.0, Status.NONDIFFERENTIABLE),
         (False, True, np.inf, Status.NONDIFFERENTIABLE),
         (False, True, np.nan, Status.MISMATCH),
         (False, False, 1e9, Status.OK),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from multigrad._findings import Finding
 from multigrad._tree import map_leaves, walk
-from multigrad.backends import Array, Leaf
+from multigrad.backends import Array, Leaf, available_backends
 from multigrad.errors import Defect, InvalidUse
 from multigrad_numpy._arguments import is_numpy, kind_of, make_leaves, reals, refuse
 
@@ -44,7 +45,9 @@ class Results:
         leaves = list(make_leaves(named, is_checked))
         if not any(leaves):
             seen = ", ".join(f"{path} ({kind_of(value)})" for path, value in named) or "nothing at all"
-            raise InvalidUse("no_output", f"fn returns no floating or complex array or number, but {seen}")
+            raise InvalidUse(
+                "no_output", f"fn returns no floating or complex array or number of NumPy, but {seen}{_hint(named)}"
+            )
         queue = iter(leaves)
         template = map_leaves(lambda _: next(queue), out)
         return cls(template, frozenset(path for path, _ in named), tuple(leaf for leaf in leaves if leaf))
@@ -93,3 +96,10 @@ def _changed(path: str, evidence: str) -> Defect:
             remedy="a derivative needs outputs of one shape; pad or mask instead of selecting",
         )
     )
+
+
+def _hint(named: Iterable[tuple[str, Any]]) -> str:
+    """Which backend the arrays are of, if another framework has made them."""
+    roots = {base.__module__.partition(".")[0] for _, value in named for base in type(value).__mro__}
+    frameworks = [name for name in available_backends() if roots & {name, f"{name}lib"} and name != "numpy"]
+    return "".join(f"; fn is code of another framework: backend={name!r}" for name in frameworks[:1])
