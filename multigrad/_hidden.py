@@ -18,8 +18,14 @@ from multigrad.backends import Array
 
 # By how much of their size slopes must differ from those of a linear function.
 BENT = 0.05
-# By how much slopes at a finite distance may be off.
+# By how much of their spread slopes at a finite distance may be off, and of their size those that are all the same.
 LOOSE = 1e-3
+# What rounding leaves in them.
+ROUNDING = 1e-6
+# Of a dozen inputs that are tied, each is seen in every place among so many points.
+NEIGHBOURS = 64
+# Wrong entries that are looked at one by one are those of this many inputs.
+AT_MOST = 32
 
 
 def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
@@ -29,12 +35,8 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
     gradient is not among those found nearby, and these may not be all, it stays open.
     """
     wrong = found.status == Status.MISMATCH
-    # What is wrong at a kink that its own input shows, is wrong.
-    shown = (wrong & found.broken).any(axis=0)
-    rows = np.flatnonzero(wrong.any(axis=0) & ~shown & np.isfinite(found.analytical).all(axis=0))
-    # Nor is a kink that another input shows of any concern to those that are moved without it.
-    moved = np.isfinite(numerical.x) & ~found.broken[:, rows].any(axis=1)
-    columns = np.flatnonzero(moved)
+    rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
+    columns = np.flatnonzero(np.isfinite(numerical.x))
     if not len(rows) or len(columns) < 2:
         return
     with np.errstate(all="ignore"):
@@ -46,15 +48,38 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
         rows, claimed = rows[bent], claimed[:, bent]
         if not len(rows):
             return
-        slopes = slopes_around(numerical, columns, probes, rows, numerical.rng)
-        low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
-        off = np.maximum(low - claimed, claimed - high) - LOOSE * np.abs(slopes).max(axis=1)
-        legal = (off <= 0).all(axis=0)
-        certain = ((off > 0) & (high - low <= LOOSE * np.abs(slopes).max(axis=1))).any(axis=0)
+        legal, certain = _by_themselves(numerical, found, wrong, rows)
+        off, same = _off(numerical, columns, probes, rows, claimed)
+        legal &= ~off.any(axis=0)
+        certain |= (off & same).any(axis=0)
     for row, status in zip(
         rows[~certain], np.where(legal, Status.NONDIFFERENTIABLE, Status.INCONCLUSIVE)[~certain], strict=True
     ):
         found.status[wrong[:, row], row] = status
+
+
+def _by_themselves(numerical: Numerical, found: Entries, wrong: Mask, rows: Index) -> tuple[Mask, Mask]:
+    """Whether the wrong entries of rows are slopes nearby, and whether one is certainly none; shape (rows,).
+
+    A kink somewhere in its row is no excuse for an entry in whose input f is smooth at all points nearby. Where an
+    input shows the kink at x itself, only a slope that is seen nearby is one.
+    """
+    columns = np.flatnonzero(wrong[:, rows].any(axis=1))[:AT_MOST]
+    scale = scale_of(numerical.x)[columns]
+    there = np.ix_(columns, rows)
+    claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
+    off, same = _off(numerical, columns, np.eye(len(columns)), rows, claimed)
+    certain = wrong[there] & (same | (off & found.broken[there]))
+    return ~(wrong[there] & off).any(axis=0), certain.any(axis=0)
+
+
+def _off(numerical: Numerical, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask]:
+    """Where ``claimed``, (probes, rows), is beyond all slopes along the probes nearby; and where these are the same."""
+    slopes = slopes_around(numerical, columns, probes, rows, numerical.rng, NEIGHBOURS)
+    low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
+    size = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed))
+    off = np.maximum(low - claimed, claimed - high) > LOOSE * (high - low) + ROUNDING * size
+    return off, high - low <= LOOSE * size
 
 
 def _probes(k: int, rng: np.random.Generator) -> Array:

@@ -55,18 +55,25 @@ def _probes(k: int, rng: np.random.Generator) -> Array:
     return probes
 
 
-def slopes_around(numerical: Numerical, columns: Index, probes: Array, rows: Index, rng: np.random.Generator) -> Array:
+def slopes_around(
+    numerical: Numerical,
+    columns: Index,
+    probes: Array,
+    rows: Index,
+    rng: np.random.Generator,
+    neighbours: int = NEIGHBOURS,
+) -> Array:
     """Slopes of f along the probes at points around x and on both sides of x, shape (probes, points, rows)."""
     count = len(probes)
     x, scale = numerical.x, scale_of(numerical.x)
-    around = np.where(np.isfinite(x), rng.uniform(-1.0, 1.0, (NEIGHBOURS, x.size)) * AWAY * scale, 0.0)
+    around = np.where(np.isfinite(x), rng.uniform(-1.0, 1.0, (neighbours, x.size)) * AWAY * scale, 0.0)
     along = np.zeros((count, x.size))
     along[:, columns] = probes * scale[columns]
     near = x + around + STEP * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
     here = x + AWAY * along[:, None, :] * np.array([-1.0, 1.0])[None, :, None]
     values = numerical.f(np.concatenate([near.reshape(-1, x.size), here.reshape(-1, x.size)]))[:, rows]
-    pairs, ends = np.split(values, [count * 2 * NEIGHBOURS])
-    low, high = np.moveaxis(pairs.reshape(count, 2, NEIGHBOURS, -1), 1, 0)
+    pairs, ends = np.split(values, [count * 2 * neighbours])
+    low, high = np.moveaxis(pairs.reshape(count, 2, neighbours, -1), 1, 0)
     back, forth = np.moveaxis(ends.reshape(count, 2, -1), 1, 0)
     start = numerical.here[rows]
     sides = np.stack([(start - back) / AWAY, (forth - start) / AWAY], axis=1)

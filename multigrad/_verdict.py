@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from multigrad._dust import ULPS
 from multigrad._estimate import Estimate
 from multigrad._kinks import Kinks
+from multigrad._ladder import short_ladder
 from multigrad.backends import Array
 
 Codes = npt.NDArray[np.int8]
@@ -114,6 +116,14 @@ class Context:
         """A bar as small as this around 0 says that an entry is 0."""
         return np.asarray(np.maximum(1e-9, 64 * self.noise) * np.maximum(self.scale, self.reach))
 
+    def stationary(self, eps: float) -> Array:
+        """The derivative may be as large as this a rounding away from a point where it is 0.
+
+        Where f turns, ``reach`` is what its curvature makes of the largest step that it was looked at with.
+        """
+        curvature = 2 * self.reach / np.exp2(short_ladder(eps)[0])
+        return np.asarray(ULPS * eps * curvature)
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -153,6 +163,7 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     lost = (size < DENORMAL) & ((bar < DENORMAL) | no_value)
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
+    status[np.maximum(claimed, seen + bar) <= context.stationary(rules.eps)] = Status.UNRESOLVED
     status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
     status[dust | only_dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
     status[agrees & ~told & (bar <= tol)] = Status.UNRESOLVED
