@@ -36,7 +36,9 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
     """
     wrong = found.status == Status.MISMATCH
     rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
-    columns = np.flatnonzero(np.isfinite(numerical.x))
+    # A kink that an input shows, and that its entry is right at, is no other input's concern.
+    shown = (found.broken & ~wrong)[:, rows].any(axis=1)
+    columns = np.flatnonzero(np.isfinite(numerical.x) & ~shown)
     if not len(rows) or len(columns) < 2:
         return
     with np.errstate(all="ignore"):
@@ -79,7 +81,7 @@ def _off(numerical: Numerical, columns: Index, probes: Array, rows: Index, claim
     low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
     size = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed))
     off = np.maximum(low - claimed, claimed - high) > LOOSE * (high - low) + ROUNDING * size
-    return off, high - low <= LOOSE * size
+    return np.asarray(off), np.asarray(high - low <= LOOSE * size)
 
 
 def _probes(k: int, rng: np.random.Generator) -> Array:
