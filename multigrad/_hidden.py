@@ -72,7 +72,7 @@ def _by_themselves(numerical: Numerical, found: Entries, wrong: Mask, rows: Inde
     claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
     off, same = _off(numerical, columns, np.eye(len(columns)), rows, claimed)
     certain = wrong[there] & (same | (off & found.broken[there]))
-    return ~(wrong[there] & off).any(axis=0), certain.any(axis=0)
+    return np.asarray(~(wrong[there] & off).any(axis=0)), np.asarray(certain.any(axis=0))
 
 
 def _off(numerical: Numerical, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask]:
