@@ -184,6 +184,15 @@ def _is_by_backend(inputs: Any, names: Collection[str]) -> bool:
 
 
 def _inputs(inputs: Any, names: Collection[str]) -> Mapping[str, tuple[Any, ...]]:
+    named = set(inputs) & set(names) if isinstance(inputs, Mapping) else set()
+    if named and not _is_by_backend(inputs, names):
+        missing, unknown = sorted(set(names) - named), sorted(set(inputs) - named)
+        raise InvalidUse(
+            "inputs_by_backend",
+            f"inputs names backends, but none are given for {missing}"
+            + (f", and {unknown} are not among the functions" if unknown else "")
+            + "; give each of the functions its own, or all of them the same",
+        )
     if _is_by_backend(inputs, names):
         return {name: as_arguments(inputs[name]) for name in names}
     return dict.fromkeys(names, as_arguments(inputs))

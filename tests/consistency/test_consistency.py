@@ -310,3 +310,9 @@ def test_arguments_that_make_no_sense(options: Any) -> None:
 def test_backends_without_a_function() -> None:
     with pytest.raises(InvalidUse, match=r"backends names \['torch'\]"):
         consistency({"numpy": squares, "jax": squares}, X, backends=["numpy", "torch"])
+
+
+@pytest.mark.parametrize("inputs", [{"numpy": np.ones(2)}, {"numpy": np.ones(2), "jx": np.ones(2)}])
+def test_inputs_by_backend_are_for_all_of_them(inputs):
+    with pytest.raises(InvalidUse, match=r"none are given for \['jax'\]"):
+        check_consistency({"numpy": np.sin, "jax": jnp.sin}, inputs)
