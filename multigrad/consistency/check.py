@@ -90,6 +90,7 @@ def check_consistency(
     validate_tolerances(rtol=rtol)
     by_name = _by_backend(functions, backends)
     named = {"mapping": mapping, "jac": jac, "params": params, "options": options}
+    accept = (accept,) if isinstance(accept, str) else accept
     _validate(by_name, reference, accept, named)
     call = Call(
         functions=by_name,
@@ -216,6 +217,6 @@ def _validate(
         unknown = sorted(set(names) - set(functions))
         if unknown:
             raise InvalidUse("unknown_backend", f"{argument} names {unknown}; the backends are {sorted(functions)}")
-    unknown = sorted(set(accept) - {*LEGAL, *DEFINITIONS}) if not isinstance(accept, str) else [accept]
+    unknown = sorted(set(accept) - {*LEGAL, *DEFINITIONS})
     if unknown:
         raise InvalidUse("unknown_convention", f"accept takes names out of {(*DEFINITIONS, *LEGAL)}, not {unknown}")
