@@ -20,6 +20,8 @@ from multigrad.backends import Array
 BENT = 0.05
 # By how much of their spread slopes at a finite distance may be off, and of their size those that are all the same.
 LOOSE = 1e-3
+# What fraction of their spread may not have been seen.
+UNSEEN = 0.25
 # What rounding leaves in them.
 ROUNDING = 1e-6
 # Of a dozen inputs that are tied, each is seen in every place among so many points.
@@ -28,11 +30,12 @@ NEIGHBOURS = 64
 AT_MOST = 32
 
 
-def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
+def admit_hidden_kinks(numerical: Numerical, found: Entries) -> Index:
     """Take back mismatches in rows where f is not differentiable and the gradient is a legal choice.
 
     ``found`` is the comparison along unit vectors, in their order; its statuses are changed in place. Where the
-    gradient is not among those found nearby, and these may not be all, it stays open.
+    gradient is not among those found nearby, and these may not be all, it stays open. Returns the rows that were
+    decided on by that.
     """
     wrong = found.status == Status.MISMATCH
     rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
@@ -40,7 +43,7 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
     shown = (found.broken & ~wrong)[:, rows].any(axis=1)
     columns = np.flatnonzero(np.isfinite(numerical.x) & ~shown)
     if not len(rows) or len(columns) < 2:
-        return
+        return rows[:0]
     with np.errstate(all="ignore"):
         probes = _probes(len(columns), numerical.rng)
         along = probes * scale_of(numerical.x)[columns] / found.directions.weights[columns]
@@ -49,15 +52,16 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> None:
         bent = _bent(numerical, columns, probes, rows, summed, slack)
         rows, claimed = rows[bent], claimed[:, bent]
         if not len(rows):
-            return
+            return rows
         legal, certain = _by_themselves(numerical, found, wrong, rows)
-        off, same = _off(numerical, columns, probes, rows, claimed)
+        off, _, same = _off(numerical, columns, probes, rows, claimed)
         legal &= ~off.any(axis=0)
         certain |= (off & same).any(axis=0)
     for row, status in zip(
         rows[~certain], np.where(legal, Status.NONDIFFERENTIABLE, Status.INCONCLUSIVE)[~certain], strict=True
     ):
         found.status[wrong[:, row], row] = status
+    return np.asarray(rows[~certain])
 
 
 def _by_themselves(numerical: Numerical, found: Entries, wrong: Mask, rows: Index) -> tuple[Mask, Mask]:
@@ -70,18 +74,22 @@ def _by_themselves(numerical: Numerical, found: Entries, wrong: Mask, rows: Inde
     scale = scale_of(numerical.x)[columns]
     there = np.ix_(columns, rows)
     claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
-    off, same = _off(numerical, columns, np.eye(len(columns)), rows, claimed)
+    off, far, same = _off(numerical, columns, np.eye(len(columns)), rows, claimed)
     certain = wrong[there] & (same | (off & found.broken[there]))
-    return np.asarray(~(wrong[there] & off).any(axis=0)), np.asarray(certain.any(axis=0))
+    return np.asarray(~(wrong[there] & far).any(axis=0)), np.asarray(certain.any(axis=0))
 
 
-def _off(numerical: Numerical, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask]:
-    """Where ``claimed``, (probes, rows), is beyond all slopes along the probes nearby; and where these are the same."""
+def _off(numerical: Numerical, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask, Mask]:
+    """Where ``claimed`` is beyond all slopes along the probes nearby, or far beyond, and where these are the same.
+
+    All have shape (probes, rows). Slopes that nearby points have anything between, such as those of equal eigenvalues,
+    are not seen up to the last.
+    """
     slopes = slopes_around(numerical, columns, probes, rows, numerical.rng, NEIGHBOURS)
     low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
-    size = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed))
-    off = np.maximum(low - claimed, claimed - high) > LOOSE * (high - low) + ROUNDING * size
-    return np.asarray(off), np.asarray(high - low <= LOOSE * size)
+    size, width = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed)), high - low
+    beyond = np.maximum(low - claimed, claimed - high) - ROUNDING * size
+    return np.asarray(beyond > LOOSE * width), np.asarray(beyond > UNSEEN * width), np.asarray(width <= LOOSE * size)
 
 
 def _probes(k: int, rng: np.random.Generator) -> Array:

@@ -19,6 +19,7 @@ from multigrad._analytical import (
     tangent_probe,
 )
 from multigrad._batches import DOUBLES, Batched
+from multigrad._cancellation import excuse_cancellation
 from multigrad._detached import only_attached
 from multigrad._diagnose import diagnose
 from multigrad._directions import Directions, unit_vectors
@@ -121,6 +122,7 @@ class _Check:
         self.agreeing: list[str] = []
         self.extra: list[Entry] = []
         workers = getattr(self.f, "workers", 1)
+        self.at = getattr(self.f, "at", None)
         self.f = only_attached(self.f)
         self.rng = np.random.Generator(np.random.PCG64(_entropy(self.seed)))
         self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol, getattr(self.f, "written", 0.0))
@@ -251,8 +253,8 @@ class _Check:
             )
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
             self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
-            admit_hidden_kinks(self.numerical, found)
-            check_ties(self.numerical, found)
+            settled = admit_hidden_kinks(self.numerical, found)
+            check_ties(self.numerical, found, settled)
         else:
             found = self.numerical.compare_at(self.eps, J)
         length = found.directions.weights[:, None]
@@ -276,6 +278,12 @@ class _Check:
         """Take back mismatches that are no fault of the gradient."""
         if self.unsteady:
             leg = leg.without_mismatch()
+        elif self.at is not None:
+            at = self.at
+            leg, said = excuse_cancellation(
+                leg, self.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
+            )
+            self.findings += said
         return _purity.allow_undefined(leg, self.numerical.here)
 
     def _allow_jitter(self, jitter: float) -> None:

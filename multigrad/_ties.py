@@ -22,14 +22,16 @@ PROBES = 4
 AWAY, STEP = 1e-4, 1e-7
 
 
-def check_ties(numerical: Numerical, found: Entries) -> None:
+def check_ties(numerical: Numerical, found: Entries, settled: Index | None = None) -> None:
     """Call a row's tied entries a mismatch where their sum along some oblique direction is no slope of f.
 
-    ``found`` is the comparison along unit vectors or groups; its statuses are changed in place.
+    ``found`` is the comparison along unit vectors or groups; its statuses are changed in place, but those of rows
+    that are ``settled``.
     """
     tied = found.status == Status.NONDIFFERENTIABLE
     count = tied.sum(axis=0)
     rows = np.flatnonzero((count >= 2) & (count <= TIED_AT_MOST) & np.isfinite(found.analytical).all(axis=0))
+    rows = rows if settled is None else np.setdiff1d(rows, settled)
     if not len(rows):
         return
     with np.errstate(all="ignore"):

@@ -36,6 +36,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_analytical",
         "_batches",
         "_belongings",
+        "_cancellation",
         "_detached",
         "_entries",
         "_diagnose",

@@ -1,0 +1,104 @@
+"""Cancellation: derivatives by AD that are the small difference of large terms, and have the rounding of those.
+
+(x - sin(x)) / x**3 is 1/6 to thirteen digits at x = 1e-3; its derivative, as a formula no less right, has two. How much
+rounding a derivative carries shows on a short line through x, on which it should be a polynomial of low degree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from multigrad._findings import Finding
+from multigrad._kinks import Mask
+from multigrad._report import Leg
+from multigrad._verdict import Status
+from multigrad.backends import Array, FlatFunction, Leaf
+
+# On the line, its length in units of x, and the degree. The rounding of cos(x)**2 at a small x changes slowly.
+POINTS, SHORT, DEGREE = 16, 2.0**-14, 5
+# An error of so many root mean squares of the rounding is none.
+SIGMAS = 6.0
+# Errors beyond this fraction of an entry, and this of the largest in its output, have another cause.
+LARGEST, DUST = 1e-2, 1e-6
+# Of the numbers in the cotangents or tangents that are tried.
+AT_MOST = 2**22
+
+
+def excuse_cancellation(
+    leg: Leg, broken: Mask, outputs: Sequence[Leaf], beside: Callable[[Array], FlatFunction], x: Array
+) -> tuple[Leg, list[Finding]]:
+    """Take back mismatches that are not larger than what the analytical side jumps about by around x.
+
+    Args:
+        leg: the comparison, shapes (m, n).
+        broken: where f has no derivative: what jumps there is no rounding; shape (m, n).
+        outputs: the leaves of f.
+        beside: makes the flat function at another point.
+        x: the point, shape (n,).
+
+    Returns:
+        The comparison, and what is to be said of it.
+    """
+    with np.errstate(all="ignore"):
+        error = np.abs(leg.analytical - leg.numeric)
+        size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
+        small = error <= np.maximum(LARGEST * size, DUST * _largest(size, outputs))
+        doubtful = (leg.status == Status.MISMATCH) & small & ~broken
+        if not doubtful.any():
+            return leg, []
+        excused = doubtful & (error <= SIGMAS * _rounding(leg, doubtful, beside, x) + 2 * leg.bar)
+        if not excused.any():
+            return leg, []
+        worst = float(np.max(error / size, where=excused, initial=0.0))
+    status = np.where(excused, np.int8(Status.INCONCLUSIVE), leg.status)
+    evidence = (
+        f"the derivative itself jumps about around the inputs as much as it is off, which is {worst:.1g} of an entry: it "
+        "is the small difference of large terms, and has their rounding"
+    )
+    remedy = "check at a point where less cancels, or write the function so that it does not"
+    return replace(leg, status=status), [Finding("precision", evidence, leg.mode, remedy)]
+
+
+def _largest(size: Array, outputs: Sequence[Leaf]) -> Array:
+    """The largest entry in the output of each row, shape (m, 1)."""
+    largest = np.zeros((len(size), 1))
+    for leaf in outputs:
+        part = size[leaf.slice]
+        largest[leaf.slice] = np.max(part, initial=0.0, where=np.isfinite(part))
+    return largest
+
+
+def _rounding(leg: Leg, doubtful: Mask, beside: Callable[[Array], FlatFunction], x: Array) -> Array:
+    """What the rows, or columns, with entries in doubt jump about by; 0 for others, and where that can't be seen."""
+    forward = leg.mode == "forward"
+    wanted = np.flatnonzero(doubtful.any(axis=0 if forward else 1))
+    rounding = np.zeros(doubtful.shape)
+    units = np.zeros((len(wanted), doubtful.shape[1 if forward else 0]))
+    if units.size > AT_MOST:
+        return rounding
+    units[np.arange(len(wanted)), wanted] = 1.0
+    rng = np.random.default_rng(0)
+    along, steps = rng.choice([-1.0, 1.0], x.shape) * x, rng.uniform(-SHORT, SHORT, POINTS)
+    try:
+        line = [beside(x + step * along) for step in steps]
+        samples = np.stack([f.jvp(units) if forward else f.vjp(units) for f in line])
+    except Exception:  # noqa: BLE001, of any type: the function need not be defined there
+        return rounding
+    seen = _off_polynomial(samples, steps / SHORT)
+    if forward:
+        rounding[:, wanted] = seen.T
+    else:
+        rounding[wanted] = seen
+    return rounding
+
+
+def _off_polynomial(samples: Array, at: Array) -> Array:
+    """The root mean square of what a polynomial leaves of samples along the first axis; 0 where they are not finite."""
+    powers = np.vander(at, DEGREE + 1)
+    left = np.eye(len(at)) - powers @ np.linalg.pinv(powers)
+    rest = np.tensordot(left, samples, axes=1)
+    size = np.sqrt(np.sum(rest**2, axis=0) / (len(at) - DEGREE - 1))
+    return np.asarray(np.where(np.isfinite(size), size, 0.0))

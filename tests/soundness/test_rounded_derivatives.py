@@ -1,0 +1,121 @@
+"""Derivatives by AD that carry more rounding than the function: they are not called wrong, and real errors are not excused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from multigrad import check_grad
+
+torch = pytest.importorskip("torch")
+
+
+class Scaled(torch.autograd.Function):
+    """The identity with a gradient that is off by a factor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, factor: float) -> Any:
+        ctx.factor = factor
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, u: Any) -> Any:
+        return u * ctx.factor, None
+
+
+def verdict(fn: Any, x: Any, **options: Any) -> str:
+    point = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+    return str(check_grad(fn, point, raise_exception=False, **options).verdict)
+
+
+def centred(x: Any) -> Any:
+    return (x - x.mean(-1, keepdim=True)) ** 2
+
+
+@pytest.mark.parametrize("x", [[-2.0, 2.0, 0.5, -0.5, 0.0, -1.5, 1.5], [0.5, 2.0, -2.0, 2.0, -1.0, 1.5]])
+@pytest.mark.parametrize("fn", [centred, lambda x: torch.fft.rfft(x).abs() ** 2, lambda x: (0.1 * x - 0.05) ** 2])
+def test_stationary_within_a_rounding_of_x(fn: Any, x: list[float]) -> None:
+    """0.5 is the mean of the second, but not quite: f is 0 there, and its derivative is a rounding away from 0."""
+    assert verdict(fn, x) == "ok"
+    assert verdict(lambda x: fn(Scaled.apply(x, 1.0001)), x) == "mismatch"
+
+
+CANCELLED = {
+    "cosine": (lambda x: (1 - x.cos()) / x**2, 1e-3),
+    "sine": (lambda x: (x - x.sin()) / x**3, 1e-3),
+    "logarithm": (lambda x: (torch.log(1 + x) - x) / x**2, 3e-4),
+}
+
+
+@pytest.mark.parametrize("name", CANCELLED)
+def test_cancellation(name: str) -> None:
+    fn, small = CANCELLED[name]
+    assert verdict(fn, [small, 0.7]) == "inconclusive"
+    assert verdict(lambda x: fn(Scaled.apply(x, 1.05)), [small, 0.7]) == "mismatch"
+    assert verdict(lambda x: fn(Scaled.apply(x, 1 + 1e-4)), [0.2, 0.7]) == "mismatch"
+
+
+SECOND = {
+    "difference": (lambda x: torch.nn.functional.mse_loss(x, x.sin()), [0.003, 1.2, -0.4]),
+    "smaller": (lambda x: torch.nn.functional.mse_loss(x, x.sin()), [0.001, 1.2, -0.4]),
+    "sign": (lambda x: torch.nn.functional.normalize(x.sum()[None], dim=0), [0.3, -1.7, 0.2]),
+    "one class": (lambda x: torch.nn.functional.cross_entropy(x[:, None], torch.zeros(3).long()), [0.3, 0.1, 0.2]),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives(name: str) -> None:
+    fn, x = SECOND[name]
+    assert verdict(fn, x, order=2) in ("ok", "inconclusive")
+
+
+def test_a_wrong_second_derivative_is_not_excused() -> None:
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**3 * 1e-6
+
+        @staticmethod
+        def backward(ctx: Any, u: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return u * 3e-6 * x * x.detach()
+
+    assert verdict(Wrong.apply, [0.3, 0.7], order=2) == "mismatch"
+
+
+def quantile(x: Any) -> Any:
+    return np.quantile(x, 0.3)
+
+
+@pytest.mark.parametrize("ties", [3, 4, 9, 13])
+def test_weights_of_tied_entries(ties: int) -> None:
+    """Each tied entry may have the weight of any place; along its own input it shows no slope but the last's."""
+    x = np.array([*np.zeros(ties), 1.0])
+    place = 0.3 * ties
+    low = int(place)
+    gradient = np.zeros(ties + 1)
+    gradient[[low, low + 1]] = 1 - (place - low), place - low
+    # In another order than that of the places.
+    gradient[:ties] = np.roll(gradient[:ties], 1)
+    check = {"fn": quantile, "inputs": x, "backend": "numpy", "raise_exception": False}
+    assert check_grad(**check, jac=lambda x: gradient).verdict == "nondifferentiable"
+    for wrong in (1.001 * gradient, 1.1 * gradient, -gradient, gradient + 0.2, np.full(ties + 1, 1 / ties)):
+        if not np.isclose(wrong.sum(), 1):
+            assert check_grad(**check, jac=lambda x, wrong=wrong: wrong).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("error", [2e-4, -2e-4, 0.1, 1.0, 3.0])
+@pytest.mark.parametrize("column", [0, 2])
+def test_a_kink_is_no_excuse_for_another_input(error: float, column: int) -> None:
+    """|x1| + |x4| has a kink at 0; it has nothing to do with x0, nor the slope along x2 with either."""
+    x = np.array([0.7, 0.0, 0.3, 2.0, 0.0, 0.0])
+
+    def jac(x: Any) -> Any:
+        J = np.zeros((3, 6))
+        J[[0, 1, 2, 0, 1, 2], np.arange(6)] = np.sign(x)
+        J[1, column] += error
+        return J
+
+    report = check_grad(lambda x: np.abs(x[:3]) + np.abs(x[3:]), x, backend="numpy", jac=jac, raise_exception=False)
+    assert report.verdict == "mismatch"
