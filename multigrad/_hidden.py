@@ -39,9 +39,9 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> Index:
     """
     wrong = found.status == Status.MISMATCH
     rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
-    # A kink that an input shows, and that its entry is right at, is no other input's concern.
-    shown = (found.broken & ~wrong)[:, rows].any(axis=1)
-    columns = np.flatnonzero(np.isfinite(numerical.x) & ~shown)
+    # Beyond a jump f is another function, whose slopes are no choices here: who jumps is not moved.
+    jumps = (found.broken & ~wrong & np.isinf(found.bar))[:, rows].any(axis=1)
+    columns = np.flatnonzero(np.isfinite(numerical.x) & ~jumps)
     if not len(rows) or len(columns) < 2:
         return rows[:0]
     with np.errstate(all="ignore"):
