@@ -17,8 +17,8 @@ from multigrad._report import Leg
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
 
-# On the line, its length in units of x, and the degree. The rounding of cos(x)**2 at a small x changes slowly.
-POINTS, SHORT, DEGREE = 16, 2.0**-14, 5
+# On the line, its length in units of x, which is to end before a pole beside x, and the degree.
+POINTS, SHORT, DEGREE = 16, 2.0**-22, 5
 # An error of so many root mean squares of the rounding is none.
 SIGMAS = 6.0
 # Errors beyond this fraction of an entry, and this of the largest in its output, have another cause.
