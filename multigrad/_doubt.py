@@ -27,12 +27,11 @@ def doubt(report: GradReport, written: float) -> GradReport:
         report: of a function in its own or a finer arithmetic.
         written: the unit roundoff of the arithmetic that it is written for; 0 if nothing was done about it.
     """
-    limit = excusable(written)
-    wrong = [entry for entry in report.worst if entry.status is Status.MISMATCH]
-    if report.verdict is not Verdict.MISMATCH or report.extra or not wrong:
+    if report.verdict is not Verdict.MISMATCH or report.extra:
         return report
-    largest = max(map(_relative, wrong))
-    if not 0 < largest <= limit:  # one within its bars is no error of size, but no legal choice
+    wrong = [entry for entry in report.worst if entry.status is Status.MISMATCH]
+    largest = max(map(_relative, wrong), default=math.inf)
+    if not 0 < largest <= excusable(written):  # one within its bars is no error of size, but no legal choice
         return report
     finding = Finding(
         "precision",

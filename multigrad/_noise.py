@@ -104,7 +104,9 @@ def measure(values: Array, eps: float) -> Noise:
     sigma = root_mean_square(drawn, 2, drawn.shape[2])
     # A line on which f hardly changes shows its quantum, not its noise, unless it goes to and fro.
     steady = (flat > 0.3 * (POINTS - 1)) | _moves_by_quanta(table)
-    usable = np.isfinite(sigma) & (~steady | _goes_to_and_fro(table))
+    if steady.any():
+        steady &= ~_goes_to_and_fro(table)
+    usable = np.isfinite(sigma) & ~steady
     return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)
 
 

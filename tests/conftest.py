@@ -26,7 +26,8 @@ HERE = Path(__file__).parent
 # Large grids, of which an ordinary run takes one test in so many; `make test-all` takes them whole.
 GRIDS = {
     "consistency/test_ports.py": 6,
-    "consistency/test_suite.py": 4,
+    "consistency/test_ports.py": 4,
+    "consistency/test_suite.py": 6,
     "jax/test_promote.py": 5,
     "numpy/test_batched_functions.py": 12,
     "numpy/test_mgh.py": 4,
@@ -36,6 +37,7 @@ GRIDS = {
     "soundness/test_diagnosis.py": 3,
     "test_planted_bugs.py": 6,
     "test_ways.py": 24,
+    "torch/test_kernels.py": 4,
     "torch/test_promote.py": 5,
 }
 
