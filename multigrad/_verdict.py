@@ -119,10 +119,11 @@ class Context:
     def stationary(self, eps: float) -> Array:
         """The derivative may be as large as this a rounding away from a point where it is 0.
 
-        Where f turns, ``reach`` is what its curvature makes of the largest step that it was looked at with.
+        Where f turns, ``reach`` is what its curvature makes of the largest step that it was looked at with. Of coarse
+        arithmetic a rounding is no small step: no more is excused than what counts as nothing beside ``reach``.
         """
         curvature = 2 * self.reach / np.exp2(short_ladder(eps)[0])
-        return np.asarray(ULPS * eps * curvature)
+        return np.asarray(np.minimum(ULPS * eps * curvature, 1e-9 * self.reach))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import pytest
 
 from multigrad._precision import has_steps
 from multigrad._run import run_check
+from multigrad._verdict import Status
 from tests.flat import Flat
 
 SINGLE, HALF, BFLOAT = 2.0**-23, 2.0**-10, 2.0**-7
@@ -116,3 +117,15 @@ def test_an_illegal_choice_at_a_kink_is_no_rounding(written):
     f = Flat(lambda x: np.abs(x) + np.where(x > 0, x, 0), np.zeros(1), np.array([[2.5]]))
     f.written = written
     assert run_check(f, modes=("reverse",)).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("eps", [SINGLE, HALF, BFLOAT])
+@pytest.mark.parametrize("error", [0.5, -2.0])
+def test_a_rounding_of_coarse_arithmetic_excuses_no_slope(eps, error):
+    """Where f turns, a derivative may be what a rounding of x makes of its curvature; in half precision that is much."""
+    x = np.array([0.3, 0.7, -1.2, 2.1])
+    f = Flat(lambda X: np.round(np.sin(X) * X / eps) * eps, x, np.diag((np.cos(x) * x + np.sin(x)) * (1 + error)))
+    f.eps = f.written = eps
+    report = run_check(f, modes=("reverse",))
+    assert not report
+    assert not report.count(Status.UNRESOLVED)
