@@ -184,3 +184,9 @@ def test_a_stationary_point_is_said_to_be_one():
     report = run_check(Flat(gammaln, x, digamma(x)[None]))
     assert report.verdict == "inconclusive"
     assert "check at a point where they are larger" in report.reason
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("raise_exceptions", "raise_exception"), ("trce", "trace")])
+def test_a_misspelt_option_gets_a_suggestion(typo, meant):
+    with pytest.raises(InvalidUse, match=f"no option '{typo}'; did you mean '{meant}'"):
+        check(**{typo: False})

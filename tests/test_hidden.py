@@ -73,3 +73,15 @@ def test_the_kink_of_another_input_is_no_excuse(kinked, bug):
     right = np.array([[np.cos(0.7) + 1.69, 2 * 1.3 * 0.7, 0.0]])
     assert check_flat(f, x, right).verdict == "nondifferentiable"
     assert check_flat(f, x, right * [[1, bug, 1]]).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("bug", [1.01, -1.0])
+def test_what_f_is_beyond_a_jump_is_no_excuse(bug):
+    """Beside y = 1 f is 0, as losses are whose labels are not 1 or -1: those slopes are no choices at y = 1."""
+
+    def f(X):
+        return np.where(X[:, 2] == 1, np.sin(X[:, 0]) + X[:, 1] ** 2 * X[:, 0], 0)[:, None]
+
+    x, right = np.array([0.7, 1.3, 1.0]), np.array([[np.cos(0.7) + 1.69, 2 * 1.3 * 0.7, 0.0]])
+    assert check_flat(f, x, right).verdict == "nondifferentiable"
+    assert check_flat(f, x, right * [[bug, bug, 1]]).verdict == "mismatch"

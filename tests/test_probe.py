@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from multigrad._directions import Index
+from multigrad._probe_leg import ProbeLeg
 from multigrad._report import GradReport
 from multigrad._run import run_check
 from multigrad._search import search
 from multigrad.backends import Array, Leaf
 from multigrad.errors import InvalidUse
+from tests.flat import Flat
 
 RANK = 5
 
@@ -159,3 +161,35 @@ def test_an_entry_that_is_not_finite_is_found(value: float) -> None:
     assert report.verdict == "mismatch"
     # U[:, i] * value is NaN for every cotangent, so that the whole column is
     assert {name for _, name in entries(report)} == {"inputs[0][1234]"}
+
+
+def test_a_wrong_entry_is_named_without_a_matrix_of_all_outputs() -> None:
+    """The output to blame is asked for by itself: 4 * 10^10 doubles would not fit."""
+    n, k = 200_000, 777
+    x = np.linspace(0.1, 1.2, n)
+    slope = np.cos(x)
+    slope[k] *= 1.01
+
+    class Elementwise(Flat):
+        def vjp(self, U: Array, /) -> Array:
+            return U * slope
+
+    report = run_check(Elementwise(np.sin, x, np.eye(1)), modes=("reverse",), method="probe")
+    assert report.verdict == "mismatch"
+    assert entries(report) == {(f"output[{k}]", f"inputs[0][{k}]")}
+
+
+@pytest.mark.parametrize(
+    ("told", "sees", "verdict"),
+    [
+        ([0, 0], [1e-9, 1e-4], "ok"),
+        ([0, 1], [1e-9, 0.0], "ok"),
+        ([0, 0], [1e-9, 0.7], "inconclusive"),
+        ([1, 1], [0.0, 0.0], "inconclusive"),
+    ],
+)
+def test_probing_that_sees_nothing_is_not_ok(told: list[int], sees: list[float], verdict: str) -> None:
+    """Neither a row that might be wrong altogether without its showing, nor rows that are all too small to resolve."""
+    leg = ProbeLeg("reverse", (9, 9), (), np.array(told, np.int8), np.zeros(2), np.array(sees), 3, 1e-7)
+    assert leg.verdict == verdict
+    assert bool(leg.unexplained) == (verdict != "ok")

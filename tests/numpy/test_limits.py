@@ -219,3 +219,8 @@ def test_the_trace_runs_a_copy_that_ends_with_the_call() -> None:
     f.vjp(np.eye(3))
     f(np.stack([X, X]))
     assert before == 0 and len(kept) == plain and all(type(x) is np.ndarray for x in kept)
+
+
+def test_code_of_another_framework_is_named():
+    with pytest.raises(multigrad.errors.InvalidUse, match="backend='jax'"):
+        multigrad.check_grad(lambda x: jnp.sin(x), np.ones(2))
