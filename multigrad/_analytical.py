@@ -48,14 +48,14 @@ class Probe:
     name: str
 
     def agrees(self, J: Array | Sparse, eps: float) -> bool:
-        """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding."""
-        return self._worst(J, np.full(len(self.vector), max(ROUNDING, FEW_ULP * eps)), 0.0) is None
+        """Whether the product is that of the Jacobian ``J`` whose rows meet the vector, but for rounding.
 
-    def fits(self, J: Sparse, eps: float) -> bool:
-        """Likewise; entries that are small because larger terms cancel may have the rounding of those."""
-        largest = np.max(np.abs(J.values), initial=0.0, where=np.isfinite(J.values))
-        relative = np.full(len(self.vector), max(ROUNDING, FEW_ULP * eps))
-        return self._worst(J, relative, FEW_ULP * eps * float(largest)) is None
+        Nobody looks again at a sparse one: its entries that are small because larger terms cancel may have the rounding
+        of those.
+        """
+        values = J.values if isinstance(J, Sparse) else np.empty(0)
+        largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+        return self._worst(J, max(ROUNDING, FEW_ULP * eps), FEW_ULP * eps * largest) is None
 
     def disagreement(self, J: Array | Sparse, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
@@ -68,8 +68,8 @@ class Probe:
         """
         return self._worst(J, rules.rtol + FEW_ULP * rules.eps + 4 * noise, dust)
 
-    def _worst(self, J: Array | Sparse, relative: Array, floor: Array | float) -> int | None:
-        """``relative`` is the tolerance for each row of ``J``, ``floor`` what is allowed besides."""
+    def _worst(self, J: Array | Sparse, relative: Array | float, floor: Array | float) -> int | None:
+        """``relative`` is the tolerance for all rows of ``J`` or each, ``floor`` what is allowed besides."""
         with np.errstate(all="ignore"):
             expected = self.vector @ J
             difference = np.abs(self.product - expected)
@@ -150,7 +150,7 @@ def reverse(
     J: Array | Sparse = compressed or vjp(np.eye(f.repeats.shape[1]))
     probes, findings, jitter = _probed(f, rng)
     if isinstance(J, Sparse):
-        if all(probe.fits(J, f.eps) for probe in probes):
+        if all(probe.agrees(J, f.eps) for probe in probes):
             return Reverse(J, [], findings, jitter)
         if not dense:
             raise Incompressible
@@ -193,7 +193,7 @@ def forward_jacobian(f: FlatFunction, rng: np.random.Generator, pattern: Pattern
     """The Jacobian column by column from one-hot tangents, or tangents for groups of columns; raises as ``reverse``."""
     jvp = Batched(f.jvp, f.repeats.shape[1], slack=0.0, lenient=False)
     compressed = _compressed(jvp, pattern, rng) if pattern is not None else None
-    if compressed and tangent_probe(f, rng).fits(compressed, f.eps):
+    if compressed and tangent_probe(f, rng).agrees(compressed, f.eps):
         return compressed.T
     return np.ascontiguousarray(jvp(np.eye(len(f.x))).T)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from multigrad.backends import Array
-from multigrad.errors import Defect, Unsupported
+from multigrad.errors import Defect, Unsupported, first_line
 
 # Doubles touched per vectorised call: 1 MB of them stay in the L2 cache; larger batches cost 3 to 5 times as much.
 DOUBLES = 2**17
@@ -97,7 +97,7 @@ class Batched:
         Y = self.one_by_one(X)
         # Where the plain calls raise as well, the points are at fault and not the vectorisation.
         if self.raised is None:
-            reason = str(error).strip().partition("\n")[0].partition(". ")[0]
+            reason = first_line(error).partition(". ")[0]
             self.why_looped = reason if isinstance(error, Unsupported) else f"{type(error).__name__}: {reason}"
         self.raised = before or self.raised
         return Y

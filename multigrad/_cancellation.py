@@ -11,8 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from multigrad._dust import largest_of_leaf
 from multigrad._findings import Finding
 from multigrad._kinks import Mask
+from multigrad._noise import root_mean_square
 from multigrad._report import Leg
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
@@ -28,7 +30,7 @@ AT_MOST = 2**22
 
 
 def excuse_cancellation(
-    leg: Leg, broken: Mask, outputs: Sequence[Leaf], beside: Callable[[Array], FlatFunction], x: Array
+    leg: Leg, broken: Mask, outputs: Sequence[Leaf], at: Callable[[Array], FlatFunction], x: Array
 ) -> tuple[Leg, list[Finding]]:
     """Take back mismatches that are not larger than what the analytical side jumps about by around x.
 
@@ -36,7 +38,7 @@ def excuse_cancellation(
         leg: the comparison, shapes (m, n).
         broken: where f has no derivative: what jumps there is no rounding; shape (m, n).
         outputs: the leaves of f.
-        beside: makes the flat function at another point.
+        at: makes the flat function at another point.
         x: the point, shape (n,).
 
     Returns:
@@ -45,11 +47,12 @@ def excuse_cancellation(
     with np.errstate(all="ignore"):
         error = np.abs(leg.analytical - leg.numeric)
         size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
-        small = error <= np.maximum(LARGEST * size, DUST * _largest(size, outputs))
+        beside = largest_of_leaf(np.where(np.isfinite(size), size, 0.0).T, outputs)[:, None]
+        small = error <= np.maximum(LARGEST * size, DUST * beside)
         doubtful = (leg.status == Status.MISMATCH) & small & ~broken
         if not doubtful.any():
             return leg, []
-        excused = doubtful & (error <= SIGMAS * _rounding(leg, doubtful, beside, x) + 2 * leg.bar)
+        excused = doubtful & (error <= SIGMAS * _rounding(leg, doubtful, at, x) + 2 * leg.bar)
         if not excused.any():
             return leg, []
         worst = float(np.max(error / size, where=excused, initial=0.0))
@@ -62,16 +65,7 @@ def excuse_cancellation(
     return replace(leg, status=status), [Finding("precision", evidence, leg.mode, remedy)]
 
 
-def _largest(size: Array, outputs: Sequence[Leaf]) -> Array:
-    """The largest entry in the output of each row, shape (m, 1)."""
-    largest = np.zeros((len(size), 1))
-    for leaf in outputs:
-        part = size[leaf.slice]
-        largest[leaf.slice] = np.max(part, initial=0.0, where=np.isfinite(part))
-    return largest
-
-
-def _rounding(leg: Leg, doubtful: Mask, beside: Callable[[Array], FlatFunction], x: Array) -> Array:
+def _rounding(leg: Leg, doubtful: Mask, at: Callable[[Array], FlatFunction], x: Array) -> Array:
     """What the rows, or columns, with entries in doubt jump about by; 0 for others, and where that can't be seen."""
     forward = leg.mode == "forward"
     wanted = np.flatnonzero(doubtful.any(axis=0 if forward else 1))
@@ -83,7 +77,7 @@ def _rounding(leg: Leg, doubtful: Mask, beside: Callable[[Array], FlatFunction],
     rng = np.random.default_rng(0)
     along, steps = rng.choice([-1.0, 1.0], x.shape) * x, rng.uniform(-SHORT, SHORT, POINTS)
     try:
-        line = [beside(x + step * along) for step in steps]
+        line = [at(x + step * along) for step in steps]
         samples = np.stack([f.jvp(units) if forward else f.vjp(units) for f in line])
     except Exception:  # noqa: BLE001, of any type: the function need not be defined there
         return rounding
@@ -100,5 +94,5 @@ def _off_polynomial(samples: Array, at: Array) -> Array:
     powers = np.vander(at, DEGREE + 1)
     left = np.eye(len(at)) - powers @ np.linalg.pinv(powers)
     rest = np.tensordot(left, samples, axes=1)
-    size = np.sqrt(np.sum(rest**2, axis=0) / (len(at) - DEGREE - 1))
+    size = root_mean_square(rest, 0, len(at) - DEGREE - 1)
     return np.asarray(np.where(np.isfinite(size), size, 0.0))

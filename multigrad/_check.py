@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,7 +135,7 @@ def check_grad(
     return report
 
 
-OPTIONS = tuple(name for name, p in signature(check_grad).parameters.items() if p.kind is p.KEYWORD_ONLY)
+OPTIONS = tuple(check_grad.__kwdefaults__ or ())
 
 
 def _flatten(

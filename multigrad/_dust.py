@@ -25,10 +25,15 @@ def rounding_dust(size: Array, values: Array, outputs: Sequence[Leaf], eps: floa
         outputs: the leaves that it returns: what is summed up for one input may be as large as what is for another.
         eps: unit roundoff of its arithmetic.
     """
-    largest = np.zeros_like(values)
-    for out in outputs:
-        largest[out.slice] = np.max(size[:, out.slice], initial=0.0)
-    return np.asarray(ULPS * eps * np.maximum(largest, values)[None])
+    return np.asarray(ULPS * eps * np.maximum(largest_of_leaf(size, outputs), values)[None])
+
+
+def largest_of_leaf(size: Array, leaves: Sequence[Leaf]) -> Array:
+    """The largest in the leaf that each column belongs to: (k, m) -> (m,)."""
+    largest = np.zeros(size.shape[1])
+    for leaf in leaves:
+        largest[leaf.slice] = np.max(size[:, leaf.slice], initial=0.0)
+    return largest
 
 
 def dust_of_product(

@@ -109,11 +109,7 @@ class Leg:
     @property
     def sharpness(self) -> float:
         """The largest relative error that an entry called ok might still have; one that is 0 has none."""
-        size = np.maximum(np.abs(self.analytical), np.abs(self.numeric))
-        told = (self.status == Status.OK) & (self.analytical != 0)
-        with np.errstate(invalid="ignore"):  # infinite derivatives
-            error = np.fmax(self.bar, np.abs(self.analytical - self.numeric))
-        return float(np.max(error / np.where(told, size, 1.0), initial=0.0, where=told))
+        return sharpness_of(self.analytical, self.numeric, self.bar, self.status)
 
     def without_mismatch(self) -> Leg:
         """The same where what was a mismatch cannot be told."""
@@ -138,6 +134,15 @@ class Leg:
             i, j = divmod(int(k), self.status.shape[1])
             a, e, bar = (float(part[i, j]) for part in (self.analytical, self.numeric, self.bar))
             yield i, j, a, e, bar, Status(int(self.status[i, j]))
+
+
+def sharpness_of(analytical: Array, numeric: Array, bar: Array, status: Codes) -> float:
+    """The largest relative error that an entry called ok might still have; one that is 0 has none."""
+    size = np.maximum(np.abs(analytical), np.abs(numeric))
+    told = (status == Status.OK) & (analytical != 0)
+    with np.errstate(invalid="ignore"):  # infinite derivatives
+        error = np.fmax(bar, np.abs(analytical - numeric))
+    return float(np.max(error / np.where(told, size, 1.0), initial=0.0, where=told))
 
 
 def furthest(

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from multigrad._entries import Entries
-from multigrad._report import furthest
+from multigrad._report import furthest, sharpness_of
 from multigrad._sparse import Sparse
 from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf
@@ -67,11 +65,7 @@ class SparseLeg:
     def sharpness(self) -> float:
         """The largest relative error that an entry called ok might still have; one that is 0 has none."""
         e = self.entries
-        size = np.maximum(np.abs(e.analytical), np.abs(e.value))
-        told = (e.status == Status.OK) & (e.analytical != 0)
-        with np.errstate(invalid="ignore"):  # infinite derivatives
-            error = np.fmax(e.bar, np.abs(e.analytical - e.value))
-        return float(np.max(error / np.where(told, size, 1.0), initial=0.0, where=told))
+        return sharpness_of(e.analytical, e.value, e.bar, e.status)
 
     def without_mismatch(self) -> SparseLeg:
         """The same where what was a mismatch cannot be told."""

@@ -244,10 +244,8 @@ def backend_of(leaves: Sequence[object]) -> Backend:
     Looking for a backend imports no framework: the bases of a leaf's type name the packages that it comes from. An
     adapter is loaded if it is registered under such a name; one of another name only if there is a foreign array.
     """
-    lineage = {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__}
-    names = available_backends()
-    likely = [n for n in names if lineage & {n, f"{n}lib"}]
-    foreign = lineage - {"builtins", "numpy"}
+    names, likely = available_backends(), likely_backends(leaves)
+    foreign = _packages(leaves) - {"builtins", "numpy"}
     others = [n for n in names if foreign and n not in (*likely, "jax", "numpy", "torch")]
     for name in sorted((*likely, *others), key="numpy".__eq__):  # last: its arrays go along with every framework's
         backend = get_backend(name)
@@ -260,12 +258,22 @@ def backend_of(leaves: Sequence[object]) -> Backend:
     )
 
 
+def likely_backends(leaves: Sequence[object]) -> list[str]:
+    """Names of the adapters whose framework has made one of the leaves, by the names of the packages alone."""
+    packages = _packages(leaves)
+    return [name for name in available_backends() if packages & {name, f"{name}lib"}]
+
+
+def _packages(leaves: Sequence[object]) -> set[str]:
+    return {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__}
+
+
 def accept_options(backend: Backend, given: Mapping[str, Any], general: Sequence[str] = ()) -> Mapping[str, Any]:
     """Refuse the options that ``backend`` does not understand, by name; ``general`` are those that all have."""
-    from difflib import get_close_matches
-
     unknown = sorted(set(given) - backend.options)
     if unknown:
+        from difflib import get_close_matches
+
         own = ", ".join(sorted(backend.options)) or "none"
         alike = get_close_matches(unknown[0], {*general, *backend.options}, n=1)
         meant = f"did you mean {alike[0]!r}? " if alike else ""

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from multigrad.consistency.report import ConsistencyReport
 
 
+def first_line(error: object) -> str:
+    """What an exception says, without what follows in other lines."""
+    return str(error).strip().partition("\n")[0]
+
+
 class MultigradError(Exception):
     """Base of all that multigrad raises."""
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from multigrad._precision import DOUBLE
+from multigrad.errors import first_line
 from multigrad_jax import _control_flow, _custom_derivatives
 from multigrad_jax._interpret import Interpreter
 from multigrad_jax._trees import epsilon
@@ -146,4 +147,4 @@ def _roundoff(eqn: Any) -> float:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:200]
+    return first_line(error)[:200]

@@ -9,6 +9,7 @@ from multigrad._batches import Batched
 from multigrad._findings import Finding
 from multigrad._precision import DOUBLE, Sample
 from multigrad.backends import Array
+from multigrad.errors import first_line
 from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._promote import promote
 from multigrad_jax._rows import Rows
@@ -111,5 +112,4 @@ def _rounded(written: Evaluation, row: Array) -> Array:
 
 
 def _named(error: Exception) -> str:
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}"
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from multigrad.backends import Array
-from multigrad.errors import Unsupported
+from multigrad.errors import Unsupported, first_line
 from multigrad_jax._blocks import block_rows, compiling_pays, in_blocks
 from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._trees import pack, unpack
@@ -33,7 +33,7 @@ class Rows:
             if len(X) == 1:
                 return at.plain(X[0])[None]
             if at.work is None:
-                raise Unsupported(f"JAX can't trace this function: {_first_line(at.untraceable)}") from at.untraceable
+                raise Unsupported(f"JAX can't trace this function: {first_line(at.untraceable)}") from at.untraceable
             self._rows += len(X)
             m = sum(leaf.size for leaf in at.results.leaves)
             if compiling_pays(self._rows, at.work):
@@ -44,7 +44,3 @@ class Rows:
     def _block(self) -> Callable[[Array], Array]:
         block = jax.jit(jax.vmap(self._at.function))
         return lambda X: pack(block(*unpack(X, self._at.arguments.leaves)))
-
-
-def _first_line(error: Exception | None) -> str:
-    return str(error).partition("\n")[0]

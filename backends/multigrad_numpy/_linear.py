@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad.backends import Array
-from multigrad.errors import Unsupported
+from multigrad.errors import Unsupported, first_line
 
 # So many numbers go through a linear map in less time than its operations take to compile for another number of rows.
 _CHEAP = 1 << 18
@@ -44,7 +44,7 @@ class Linearised:
             with jax.enable_x64(True):
                 return np.array(jax.vmap(product)(jnp.asarray(filled))[: len(rows)])
         except (NotImplementedError, TypeError, ValueError) as error:
-            reason = str(error).strip().partition("\n")[0]
+            reason = first_line(error)
             raise Unsupported(f"JAX has no {mode} of something that fn calls: {reason}; pass jac=") from error
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from multigrad._findings import Finding
 from multigrad._tree import map_leaves, walk
-from multigrad.backends import Array, Leaf, available_backends
+from multigrad.backends import Array, Leaf, likely_backends
 from multigrad.errors import Defect, InvalidUse
 from multigrad_numpy._arguments import is_numpy, kind_of, make_leaves, reals, refuse
 
@@ -46,7 +46,8 @@ class Results:
         if not any(leaves):
             seen = ", ".join(f"{path} ({kind_of(value)})" for path, value in named) or "nothing at all"
             raise InvalidUse(
-                "no_output", f"fn returns no floating or complex array or number of NumPy, but {seen}{_hint(named)}"
+                "no_output",
+                f"fn returns no floating or complex array or number of NumPy, but {seen}{_hint([value for _, value in named])}",
             )
         queue = iter(leaves)
         template = map_leaves(lambda _: next(queue), out)
@@ -98,8 +99,7 @@ def _changed(path: str, evidence: str) -> Defect:
     )
 
 
-def _hint(named: Iterable[tuple[str, Any]]) -> str:
+def _hint(values: Sequence[Any]) -> str:
     """Which backend the arrays are of, if another framework has made them."""
-    roots = {base.__module__.partition(".")[0] for _, value in named for base in type(value).__mro__}
-    frameworks = [name for name in available_backends() if roots & {name, f"{name}lib"} and name != "numpy"]
-    return "".join(f"; fn is code of another framework: backend={name!r}" for name in frameworks[:1])
+    others = [name for name in likely_backends(values) if name != "numpy"]
+    return f"; fn is code of another framework: backend={others[0]!r}" if others else ""

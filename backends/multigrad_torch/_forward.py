@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from multigrad.backends import Array
-from multigrad.errors import Unsupported
+from multigrad.errors import Unsupported, first_line
 from multigrad_torch._batch import refuse_unbatchable
 from multigrad_torch._decompositions import load_decompositions
 from multigrad_torch._dropped import Dropped, Hidden, scripted_modules
@@ -56,7 +56,7 @@ class Forward:
             return self._one(V[0])[None] if len(V) == 1 else self._several(V)
         except (RuntimeError, NotImplementedError) as error:
             if any(text in str(error) for text in _NO_FORWARD_MODE):
-                raise Unsupported(f"no forward mode: {str(error).strip().splitlines()[0]}") from error
+                raise Unsupported(f"no forward mode: {first_line(error)}") from error
             raise
 
     def _watch(self, v: Array) -> None:

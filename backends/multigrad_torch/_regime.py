@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +12,7 @@ from multigrad import _precision
 from multigrad._batches import Batched
 from multigrad._precision import DOUBLE, Sample
 from multigrad.backends import Array
+from multigrad.errors import first_line
 from multigrad_torch._audit import Audit
 from multigrad_torch._batch import Batch
 from multigrad_torch._dtypes import WIDE, roundoff
@@ -51,7 +51,7 @@ def settle(program: Program, x: Array, seed: int) -> tuple[float, float]:
     try:
         doubled = [_sample(program, point, u, with_gradient) for point in points]
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
-        return _give_up(program, eps, names, f"in float64 it raises {type(error).__name__}: {_first_line(error)}")
+        return _give_up(program, eps, names, f"in float64 it raises {type(error).__name__}: {first_line(error)}")
     inputs = [slot.leaf for slot in program.slots]
     seen = _precision.examine(as_written, doubled, eps, inputs, program.outputs.leaves)
     if seen.fault:
@@ -145,7 +145,3 @@ def _left(program: Program, x: Array) -> str:
 
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _first_line(error: Any) -> str:
-    return str(error).strip().partition("\n")[0]

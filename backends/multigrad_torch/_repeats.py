@@ -35,12 +35,13 @@ def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:
             graph, outputs = trace(program, x)
             program.outputs.attach(outputs)
             second = tracked = pack(outputs)
-        if not _equal(first, tracked):
+        same = _equal(first, tracked)
+        if not same:
             state.restore()
             state.set_random(drawn)
             second = program.plain(x)
     random = not _equal(first, second)
-    if not (random or touched or _equal(first, tracked)):
+    if not (random or touched or same):
         _note_other_value(program, first, tracked)
     if random and _equal(first, _from(program, x, state.random)):
         program.note(_random(first, second))
@@ -48,7 +49,7 @@ def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:
         _note_memory(program, x, drawn)
     if program.rewritten:
         _note_written(program, x, drawn)
-    return np.stack([first, second]), graph if _equal(first, tracked) and not (touched or state.written) else None
+    return np.stack([first, second]), graph if same and not (touched or state.written) else None
 
 
 def _note_other_value(program: Program, plain: Array, tracked: Array) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Defect, Unsupported
+from multigrad.errors import Defect, Unsupported, first_line
 from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._graph import Graph, engine, trace
 from multigrad_torch._outputs import pack
@@ -217,9 +217,9 @@ def _accumulated(graph: Graph, cotangents: Sequence[Tensor], others: Sequence[Te
 def _explained(error: RuntimeError) -> Exception:
     if any(text in str(error) for text in _ILL_DEFINED):
         remedy = "make the value independent of what is free: the phase or the basis of the vectors"
-        return Defect(Finding("ill_defined", str(error).strip().splitlines()[0], where="reverse", remedy=remedy))
+        return Defect(Finding("ill_defined", first_line(error), where="reverse", remedy=remedy))
     if any(text in str(error) for text in _NO_REVERSE_MODE):
-        return Unsupported(f"no reverse mode: {str(error).strip().splitlines()[0]}")
+        return Unsupported(f"no reverse mode: {first_line(error)}")
     match = _WRONG_SHAPE.search(str(error))
     if match is None:
         return error

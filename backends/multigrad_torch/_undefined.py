@@ -11,6 +11,7 @@ from torch import Tensor
 
 from multigrad._findings import Finding
 from multigrad.backends import Array
+from multigrad.errors import first_line
 from multigrad_torch._cotangents import Cotangent
 from multigrad_torch._graph import Graph, engine
 from multigrad_torch._leaves import flat_numbers
@@ -39,7 +40,7 @@ def undefined_gradients(
         graph = forward()
         whole = engine(graph, [one.tensor for one in hand(graph, u)])
     except Exception as error:  # noqa: BLE001, of any type: it is the code under test
-        reason = str(error).strip().partition("\n")[0]
+        reason = first_line(error)
         yield _finding(f"the backward raises where a cotangent is undefined (None): {type(error).__name__}: {reason}")
         return
     if nothing > 0:
