@@ -30,7 +30,6 @@ bench: $(INSTALLED)
 	$(RUN) benchmarks/bench_check.py
 	$(RUN) benchmarks/bench_numpy.py
 	$(RUN) benchmarks/bench_suite.py
-	$(RUN) benchmarks/bench_numpy.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
