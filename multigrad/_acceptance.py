@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from multigrad._context import Context
 from multigrad._estimate import CENTRAL
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
-from multigrad._verdict import Context, Rules
+from multigrad._verdict import Rules
 from multigrad.backends import Array
 
 
@@ -39,7 +40,6 @@ def accept(
     h: Array,
     here: Array,
     noise: Noise,
-    floor: Array | float,
     analytical: Array,
     context: Context,
     rules: Rules,
@@ -51,12 +51,11 @@ def accept(
         h: the steps, but for rounding, shape (3,).
         here: f(x), shape (m,).
         noise: of f.
-        floor: noise that every value has besides.
         analytical: the derivatives along the directions, shape (C, m).
         context: what they are judged against; that of a row is the same in all directions.
         rules: the constants.
     """
-    error = np.maximum(noise.of(_magnitude(samples, here), rules.eps), floor)
+    error = noise.of(_magnitude(samples, here), rules.eps)
     value, bar = _estimate(samples, h, error)
     claimed, size = np.abs(analytical), np.abs(value)
     no_value = size <= bar

@@ -54,11 +54,11 @@ class Estimate:
     bar: Array
 
 
-def quotients(samples: Samples, here: Array, noise: Noise, eps: float, floor: Any = 0.0, xp: Any = np) -> Quotients:
-    """Form the difference quotients; ``here`` is f(x), ``floor`` a lower bound on the noise of its values."""
+def quotients(samples: Samples, here: Array, noise: Noise, eps: float, xp: Any = np) -> Quotients:
+    """Form the difference quotients; ``here`` is f(x)."""
     plus, minus, up, down = samples.plus, samples.minus, samples.up, samples.down
     magnitude = xp.fmax(xp.fmax(xp.abs(plus), xp.abs(minus)), xp.abs(here))
-    value_noise = xp.maximum(noise.of(magnitude, eps), floor)
+    value_noise = noise.of(magnitude, eps)
     return Quotients(
         central=(plus - minus) / (up + down),
         forward=(plus - here) / up,

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from multigrad._context import Context
 from multigrad._directions import Directions, Index, scale_of
 from multigrad._entries import Entries
 from multigrad._kinks import Mask
-from multigrad._numerical import Numerical
+from multigrad._ladder import long_ladder
+from multigrad._reading import Reading, read
+from multigrad._sampler import Sampler
 from multigrad._ties import PROBES, slopes_around
-from multigrad._verdict import Status
+from multigrad._verdict import Rules, Status
 from multigrad.backends import Array
 
 # By how much of their size slopes must differ from those of a linear function.
@@ -30,7 +33,7 @@ NEIGHBOURS = 64
 AT_MOST = 32
 
 
-def admit_hidden_kinks(numerical: Numerical, found: Entries) -> Index:
+def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
     """Take back mismatches in rows where f is not differentiable and the gradient is a legal choice.
 
     ``found`` is the comparison along unit vectors, in their order; its statuses are changed in place. Where the
@@ -41,20 +44,20 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> Index:
     rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
     # Beyond a jump f is another function, whose slopes are no choices here: who jumps is not moved.
     jumps = (found.broken & ~wrong & np.isinf(found.bar))[:, rows].any(axis=1)
-    columns = np.flatnonzero(np.isfinite(numerical.x) & ~jumps)
+    columns = np.flatnonzero(np.isfinite(sampler.x) & ~jumps)
     if not len(rows) or len(columns) < 2:
         return rows[:0]
     with np.errstate(all="ignore"):
-        probes = _probes(len(columns), numerical.rng)
-        along = probes * scale_of(numerical.x)[columns] / found.directions.weights[columns]
+        probes = _probes(len(columns), sampler.rng)
+        along = probes * scale_of(sampler.x)[columns] / found.directions.weights[columns]
         claimed, summed = (along @ values[np.ix_(columns, rows)] for values in (found.analytical, found.value))
         slack = np.abs(along) @ found.bar[np.ix_(columns, rows)]
-        bent = _bent(numerical, columns, probes, rows, summed, slack)
+        bent = _bent(sampler, columns, probes, rows, summed, slack, rules)
         rows, claimed = rows[bent], claimed[:, bent]
         if not len(rows):
             return rows
-        legal, certain = _by_themselves(numerical, found, wrong, rows)
-        off, _, same = _off(numerical, columns, probes, rows, claimed)
+        legal, certain = _by_themselves(sampler, found, wrong, rows)
+        off, _, same = _off(sampler, columns, probes, rows, claimed)
         legal &= ~off.any(axis=0)
         certain |= (off & same).any(axis=0)
     for row, status in zip(
@@ -64,28 +67,28 @@ def admit_hidden_kinks(numerical: Numerical, found: Entries) -> Index:
     return np.asarray(rows[~certain])
 
 
-def _by_themselves(numerical: Numerical, found: Entries, wrong: Mask, rows: Index) -> tuple[Mask, Mask]:
+def _by_themselves(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -> tuple[Mask, Mask]:
     """Whether the wrong entries of rows are slopes nearby, and whether one is certainly none; shape (rows,).
 
     A kink somewhere in its row is no excuse for an entry in whose input f is smooth at all points nearby. Where an
     input shows the kink at x itself, only a slope that is seen nearby is one.
     """
     columns = np.flatnonzero(wrong[:, rows].any(axis=1))[:AT_MOST]
-    scale = scale_of(numerical.x)[columns]
+    scale = scale_of(sampler.x)[columns]
     there = np.ix_(columns, rows)
     claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
-    off, far, same = _off(numerical, columns, np.eye(len(columns)), rows, claimed)
+    off, far, same = _off(sampler, columns, np.eye(len(columns)), rows, claimed)
     certain = wrong[there] & (same | (off & found.broken[there]))
     return np.asarray(~(wrong[there] & far).any(axis=0)), np.asarray(certain.any(axis=0))
 
 
-def _off(numerical: Numerical, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask, Mask]:
+def _off(sampler: Sampler, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask, Mask]:
     """Where ``claimed`` is beyond all slopes along the probes nearby, or far beyond, and where these are the same.
 
     All have shape (probes, rows). Slopes that nearby points have anything between, such as those of equal eigenvalues,
     are not seen up to the last.
     """
-    slopes = slopes_around(numerical, columns, probes, rows, numerical.rng, NEIGHBOURS)
+    slopes = slopes_around(sampler, columns, probes, rows, NEIGHBOURS)
     low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
     size, width = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed)), high - low
     beyond = np.maximum(low - claimed, claimed - high) - ROUNDING * size
@@ -99,15 +102,27 @@ def _probes(k: int, rng: np.random.Generator) -> Array:
     return probes
 
 
-def _bent(numerical: Numerical, columns: Index, probes: Array, rows: Index, summed: Array, slack: Array) -> Mask:
+def _bent(
+    sampler: Sampler, columns: Index, probes: Array, rows: Index, summed: Array, slack: Array, rules: Rules
+) -> Mask:
     """Whether the slope along some probe is no sum of partial derivatives, beyond the error bars; shape (rows,).
 
     ``summed`` are the sums of the estimated partial derivatives, give or take ``slack``.
     """
     k = len(columns)
-    weights = (probes * scale_of(numerical.x)[columns]).ravel()
-    oblique = Directions(numerical.x.size, np.arange(len(probes) + 1) * k, np.tile(columns, len(probes)), weights)
-    slope = numerical.look_along(oblique)
+    weights = (probes * scale_of(sampler.x)[columns]).ravel()
+    oblique = Directions(sampler.x.size, np.arange(len(probes) + 1) * k, np.tile(columns, len(probes)), weights)
+    slope = _look_along(sampler, oblique, rules)
     value, bar = slope.value[:, rows], slope.bar[:, rows]
     apart = np.abs(value - summed) > 2 * (bar + slack) + BENT * np.abs(value)
     return np.asarray((apart | slope.broken[:, rows]).any(axis=0))
+
+
+def _look_along(sampler: Sampler, directions: Directions, rules: Rules) -> Reading:
+    """The derivatives along directions, read off the long ladder; shapes (C, m)."""
+    sampled = sampler.climb(directions, long_ladder(rules.eps, sampler.x[directions.columns]))
+    nothing = np.zeros((len(directions), len(sampler.here)))
+    context = Context(nothing, nothing, nothing, nothing[0], nothing[0])
+    two = read(sampled, sampler.here, sampler.noise, nothing, context, rules)
+    # A kink beside x is one at x for who takes it for noise.
+    return two.bold.where(two.cautious.broken & ~two.bold.broken, two.cautious)

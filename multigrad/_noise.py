@@ -34,15 +34,22 @@ class Noise:
     Attributes:
         sigma: standard deviation of the noise, shape (m,).
         level: largest absolute value seen while measuring, shape (m,): noise is taken to grow with abs(f) beyond it.
+        floor: an error that every value has besides, shape (m,) or one for all.
     """
 
     sigma: Array
     level: Array
+    floor: Array | float = 0.0
 
     def of(self, magnitude: Array, eps: float) -> Array:
         """Bound the error of values as large as ``magnitude``, shape (..., m)."""
         growth = np.maximum(1.0, magnitude / np.where(self.level > 0, self.level, np.inf))
-        return np.maximum(2 * eps * magnitude, 4 * self.sigma * growth)
+        return np.maximum(np.maximum(2 * eps * magnitude, 4 * self.sigma * growth), self.floor)
+
+    def at(self, outputs: npt.NDArray[np.intp]) -> Noise:
+        """The noise of some outputs."""
+        floor = self.floor[outputs] if isinstance(self.floor, np.ndarray) else self.floor
+        return Noise(self.sigma[outputs], self.level[outputs], floor)
 
     @property
     def relative(self) -> Array:

@@ -24,8 +24,6 @@ FARTHEST = 2.0**-7  # the last reaches so far,
 FARTHER = 4.0  # and so far on a slope, where plateaus may be as wide as that
 # The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
 LOW = 2.0**-20
-# (direction, step) pairs worth looking at in one check.
-AT_MOST = 64
 # By what factor quotients of a smooth function do not move further away from one rung to the next.
 ABRUPT = 2.0**12
 # On a plateau of a staircase on a slope, what the values may change by as a fraction of the highest step.
@@ -67,7 +65,7 @@ def looks_single(samples: Samples, here: Array) -> Mask:
     return np.asarray(exact & (closest < 2.0**-22 * np.abs(values).max(axis=0)))
 
 
-def windows(x: Array, directions: Directions, step: float, farthest: float = FARTHEST) -> Array:
+def windows(x: Array, directions: Directions, step: float, farthest: float) -> Array:
     """Points along one direction on both sides of x, beyond ``step``; shape (windows * 2 * SAMPLES, n).
 
     A window shows the plateaus of a staircase if it is 3 to 20 times as wide as one. Next to the end of the plateau

@@ -19,6 +19,7 @@ from multigrad._entries import Entries
 from multigrad._estimate import Estimate
 from multigrad._numerical import Numerical
 from multigrad._probe_leg import Named, ProbeLeg
+from multigrad._sampler import Sampler
 from multigrad._search import search
 from multigrad._verdict import Codes, Rules, Status
 from multigrad.backends import Array, FlatFunction, Leaf
@@ -148,13 +149,12 @@ class Prober:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        self.single = Numerical(self.values, self.f.x, self.here, self.f.outputs, self.rules, self.rng)
+        x, eps, rng = self.f.x, self.rules.eps, self.rng
+        self.single = Sampler(self.values, x, self.here, eps, rng)
         seen = self.side.values(self.single.measure_noise())
         mixed = Batched(lambda X: self.side.values(self.values(X)), seen.shape[1], compared=False)
-        self.mixed = Numerical(
-            mixed, self.f.x, self.side.values(self.here[None])[0], self.side.outputs, self.rules, self.rng
-        )
-        self.mixed.noise = _noise.measure(seen, self.rules.eps)
+        here = self.side.values(self.here[None])[0]
+        self.mixed = Sampler(mixed, x, here, eps, rng, noise=_noise.measure(seen, eps))
 
     def run(self) -> ProbeLeg:
         """Probe, and follow up what differs."""
@@ -168,7 +168,7 @@ class Prober:
         told = np.zeros(len(norm), np.int8)
         found = self.mixed.slopes(directions)
         if _wide(found.bar, norm, self._dust):
-            entries = self.mixed.compare(directions, analytical)
+            entries = Numerical(self.mixed, self.side.outputs, self.rules).compare(directions, analytical)
             found, told = Estimate(entries.value, entries.bar), _told(entries)
         excess = np.abs(analytical - found.value) - 2 * found.bar - ROUNDING * norm - self._dust
         excess[~np.isfinite(found.bar)] = 0.0
@@ -222,6 +222,7 @@ class Prober:
 
     def _name(self, columns: Index, outputs: Index) -> Iterator[Named]:
         """Compare entries of a few columns by themselves."""
+        single = Numerical(self.single, self.f.outputs, self.rules)
         for j in np.sort(columns):
             weight = weights_of(self.f.x[[j]], self.rng)
             unit = Directions(self.f.x.size, np.array([0, 1]), np.array([j]), weight)
@@ -229,7 +230,7 @@ class Prober:
             rows, entries = self.side.column(int(j), first.value[0] / weight, first.bar[0] / weight, outputs, self.rng)
             claimed = np.full_like(first.value, np.nan)  # of no interest
             claimed[0, rows] = entries * weight
-            found = self.single.compare(unit, claimed)
+            found = single.compare(unit, claimed)
             for i, entry in zip(rows, entries, strict=True):
                 if found.status[0, i] > Status.UNRESOLVED:
                     numeric, bar = float(found.value[0, i] / weight[0]), float(found.bar[0, i] / weight[0])

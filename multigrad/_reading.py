@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from multigrad import _kinks, _verdict
+from multigrad._context import Context
 from multigrad._estimate import CENTRAL, Estimate, estimate, extrapolate, quotients, tail_noise
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
 from multigrad._plateaus import FLAT, flat_steps, looks_single
-from multigrad._verdict import Codes, Context, Rules, Status
+from multigrad._verdict import Codes, Rules, Status
 from multigrad.backends import Array
 
 # Noise of this fraction of f's values.
@@ -100,16 +101,13 @@ class TwoReadings:
         return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
-def read(
-    samples: Samples, here: Array, noise: Noise, floor: Array | float, analytical: Array, context: Context, rules: Rules
-) -> TwoReadings:
+def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context: Context, rules: Rules) -> TwoReadings:
     """Judge entries from f's values on the long ladder.
 
     Args:
         samples: the values, (K, C, m) on each side.
         here: f(x), shape (m,).
         noise: of f.
-        floor: noise that every value has besides.
         analytical: the derivatives along the directions, shape (C, m).
         context: what else they are judged against.
         rules: the constants.
@@ -119,14 +117,15 @@ def read(
     # Such values may be multiples of a quantum, as (1 + erf(x)) / 2 far to the left is of the rounding of 1: the
     # rounding of the largest value on the ladder is then a part of the noise.
     quantum = np.where((flat > 0) & (noise.sigma == 0), 2 * rules.eps * largest, 0.0)
-    tail = np.maximum(floor, 4 * tail_noise(samples))
+    tail = np.maximum(noise.floor, 4 * tail_noise(samples))
     # A step between the smallest rungs passes for noise; where f does not move at all before it, there is none.
-    smallest = np.where(flat > 0, floor, np.maximum(floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
+    smallest = np.where(flat > 0, noise.floor, np.maximum(noise.floor, 4 * tail_noise(samples, rungs=5, powers=(0, 1))))
     quiet = replace(noise, sigma=np.zeros_like(noise.sigma))
-    infinite = _kinks.vertical(quotients(samples, here, quiet, rules.eps, floor), samples.ratio)
+    infinite = _kinks.vertical(quotients(samples, here, quiet, rules.eps), samples.ratio)
     exact = replace(context, noise=np.full_like(context.noise, rules.eps))
-    cautious = _read(samples, here, noise, np.maximum(tail, quantum), infinite, analytical, context, rules)
-    bold = _read(samples, here, quiet, smallest, infinite, analytical, exact, rules)
+    loud, least = replace(noise, floor=np.maximum(tail, quantum)), replace(quiet, floor=smallest)
+    cautious = _read(samples, here, loud, infinite, analytical, context, rules)
+    bold = _read(samples, here, least, infinite, analytical, exact, rules)
     size = np.maximum(noise.level, np.abs(here))
     jumpy = np.maximum(tail, 4 * noise.sigma) > OVERWHELMED * size
     drowned = (smallest > DROWNED * size) | (jumpy & (bold.status != Status.MISMATCH))
@@ -146,14 +145,13 @@ def _read(
     samples: Samples,
     here: Array,
     noise: Noise,
-    floor: Array,
     infinite: Mask,
     analytical: Array,
     context: Context,
     rules: Rules,
 ) -> Reading:
     ratio = samples.ratio
-    q = quotients(samples, here, noise, rules.eps, floor)
+    q = quotients(samples, here, noise, rules.eps)
     left, right = _kinks.sides(q, ratio)
     straddled = _kinks.straddled(q, ratio)
     best = estimate(q.central, q.central_noise, ratio, least=straddled)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from multigrad._colouring import colours
+from multigrad._context import Context
 from multigrad._directions import Directions, Index
 from multigrad._entries import Entries
 from multigrad._kinks import Mask
 from multigrad._sparse import Pattern
-from multigrad._verdict import Codes, Context, Status
+from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
 
 

@@ -27,6 +27,7 @@ from multigrad._doubt import doubt
 from multigrad._dust import dust_of_product
 from multigrad._entries import Entries
 from multigrad._findings import Finding
+from multigrad._fixed_step import compare_at
 from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
 from multigrad._kinks import Mask
@@ -35,6 +36,7 @@ from multigrad._probe import Backward, Forward, Prober
 from multigrad._probe_leg import ProbeLeg
 from multigrad._reading import DROWNED
 from multigrad._report import Entry, GradReport, Leg
+from multigrad._sampler import Sampler
 from multigrad._sparse import Sparse
 from multigrad._sparse_leg import MATRICES, SparseLeg
 from multigrad._structure import INPUTS_FROM, Structure, find_structure
@@ -131,9 +133,8 @@ class _Check:
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
         self.findings += [*repeats, *_purity.check_finite(self.f, here)]
-        self.numerical = Numerical(
-            self.values, self.f.x, here, self.f.outputs, self.rules, self.rng, jitter, self.progress
-        )
+        self.sampler = Sampler(self.values, self.f.x, here, self.rules.eps, self.rng, jitter)
+        self.numerical = Numerical(self.sampler, self.f.outputs, self.rules, self.progress)
         self.structure = self._find_structure()
         if self.structure is None and self._too_large():
             self._probe_modes()
@@ -162,7 +163,7 @@ class _Check:
         for mode, make in sides.items():
             side = self._mode(mode, make)
             if side is not None:
-                prober = Prober(side, self.f, self.values, self.numerical.here, self.rules, self.rng)
+                prober = Prober(side, self.f, self.values, self.sampler.here, self.rules, self.rng)
                 leg = prober.run()
                 self.probed.append(leg.without_mismatch() if self.unsteady else leg)
 
@@ -172,9 +173,7 @@ class _Check:
 
         A value that is small because larger terms cancel has more of it than others, but not that much more.
         """
-        noise = self.numerical.noise
-        if noise is None:
-            return False
+        noise = self.sampler.noise
         largest = [(noise.sigma[leaf.slice], noise.level[leaf.slice]) for leaf in self.f.outputs if leaf.size]
         return any(
             float(np.max(sigma)) > NOISY * float(np.max(level)) or bool((sigma > CANCELLED * level).any())
@@ -235,7 +234,7 @@ class _Check:
         if isinstance(J, Sparse):
             grouped = self._compare_groups(J)
             if grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED:
-                check_ties(self.numerical, grouped)
+                check_ties(self.sampler, grouped)
                 sparse = SparseLeg(mode, J, grouped)
                 sparse = sparse.without_mismatch() if self.unsteady else sparse
                 self.legs.append(sparse)
@@ -250,11 +249,11 @@ class _Check:
                 else self.numerical.compare(self.directions, analytical)
             )
             self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
-            self.findings += excuse_phases(self.f, self.numerical.here, found, self.rules)
-            settled = admit_hidden_kinks(self.numerical, found)
-            check_ties(self.numerical, found, settled)
+            self.findings += excuse_phases(self.f, self.sampler.here, found, self.rules)
+            settled = admit_hidden_kinks(self.sampler, found, self.rules)
+            check_ties(self.sampler, found, settled)
         else:
-            found = self.numerical.compare_at(self.eps, J)
+            found = compare_at(self.sampler, self.eps, J, self.f.outputs, self.rules)
         length = found.directions.weights[:, None]
         leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         self.broken[mode] = found.broken.T
@@ -282,7 +281,7 @@ class _Check:
                 leg, self.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
             )
             self.findings += said
-        return _purity.allow_undefined(leg, self.numerical.here)
+        return _purity.allow_undefined(leg, self.sampler.here)
 
     def _allow_jitter(self, jitter: float) -> None:
         """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
@@ -303,12 +302,12 @@ class _Check:
         # A sparse one has been made of products that no other contradicts.
         if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
             return
-        here = np.abs(np.nan_to_num(self.numerical.here, posinf=0.0, neginf=0.0))
+        here = np.abs(np.nan_to_num(self.sampler.here, posinf=0.0, neginf=0.0))
         # Values that are all noise are what rounding leaves of larger terms, of whatever size.
-        here = np.where(self.numerical.relative_noise > DROWNED, np.maximum(here, 1.0), here)
+        here = np.where(self.sampler.noise.relative > DROWNED, np.maximum(here, 1.0), here)
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
-            wrong = probe.disagreement(J, self.rules, self.numerical.relative_noise, dust)
+            wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, J, self.f, self.rules)
                 self.extra.append(entry)
@@ -339,7 +338,7 @@ class _Check:
         dense = [leg for leg in self.legs if isinstance(leg, Leg)]
         if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
             broken = [self.broken[leg.mode] for leg in dense]
-            findings += tuple(diagnose(dense, broken, self.f, self.numerical.here))
+            findings += tuple(diagnose(dense, broken, self.f, self.sampler.here))
         parts = [leg.verdict for leg in (*self.legs, *self.probed)]
         parts += [Verdict.MISMATCH] * bool(self.extra)
         parts += [Verdict.INCONCLUSIVE] * (not parts or any(f.severity == "error" for f in findings))
@@ -396,7 +395,7 @@ class _Check:
                 "the derivatives are 0 or too small to be told from it: what is left of them is less than the error bars; "
                 "check at a point where they are larger"
             )
-        noise = float(np.max(self.numerical.relative_noise, initial=0.0))
+        noise = float(np.max(self.sampler.noise.relative, initial=0.0))
         return (
             f"the error bars are too wide; the function's values carry noise of {noise:.1g} of their size"
             if noise > 1e-12

@@ -11,7 +11,7 @@ import numpy as np
 
 from multigrad._directions import Index, scale_of
 from multigrad._entries import Entries
-from multigrad._numerical import Numerical
+from multigrad._sampler import Sampler
 from multigrad._verdict import Status
 from multigrad.backends import Array
 
@@ -22,7 +22,7 @@ PROBES = 4
 AWAY, STEP = 1e-4, 1e-7
 
 
-def check_ties(numerical: Numerical, found: Entries, settled: Index | None = None) -> None:
+def check_ties(sampler: Sampler, found: Entries, settled: Index | None = None) -> None:
     """Call a row's tied entries a mismatch where their sum along some oblique direction is no slope of f.
 
     ``found`` is the comparison along unit vectors or groups; its statuses are changed in place, but those of rows
@@ -35,10 +35,10 @@ def check_ties(numerical: Numerical, found: Entries, settled: Index | None = Non
     if not len(rows):
         return
     with np.errstate(all="ignore"):
-        scale, rng = scale_of(numerical.x), numerical.rng
+        scale = scale_of(sampler.x)
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied[:, rows])])
-        probes = np.concatenate([_probes(len(columns), rng), np.eye(len(columns))])
-        slopes = slopes_around(numerical, columns, probes, rows, rng)
+        probes = np.concatenate([_probes(len(columns), sampler.rng), np.eye(len(columns))])
+        slopes = slopes_around(sampler, columns, probes, rows)
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
@@ -58,25 +58,24 @@ def _probes(k: int, rng: np.random.Generator) -> Array:
 
 
 def slopes_around(
-    numerical: Numerical,
+    sampler: Sampler,
     columns: Index,
     probes: Array,
     rows: Index,
-    rng: np.random.Generator,
     neighbours: int = NEIGHBOURS,
 ) -> Array:
     """Slopes of f along the probes at points around x and on both sides of x, shape (probes, points, rows)."""
     count = len(probes)
-    x, scale = numerical.x, scale_of(numerical.x)
-    around = np.where(np.isfinite(x), rng.uniform(-1.0, 1.0, (neighbours, x.size)) * AWAY * scale, 0.0)
+    x, scale = sampler.x, scale_of(sampler.x)
+    around = np.where(np.isfinite(x), sampler.rng.uniform(-1.0, 1.0, (neighbours, x.size)) * AWAY * scale, 0.0)
     along = np.zeros((count, x.size))
     along[:, columns] = probes * scale[columns]
     near = x + around + STEP * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
     here = x + AWAY * along[:, None, :] * np.array([-1.0, 1.0])[None, :, None]
-    values = numerical.f(np.concatenate([near.reshape(-1, x.size), here.reshape(-1, x.size)]))[:, rows]
+    values = sampler.f(np.concatenate([near.reshape(-1, x.size), here.reshape(-1, x.size)]))[:, rows]
     pairs, ends = np.split(values, [count * 2 * neighbours])
     low, high = np.moveaxis(pairs.reshape(count, 2, neighbours, -1), 1, 0)
     back, forth = np.moveaxis(ends.reshape(count, 2, -1), 1, 0)
-    start = numerical.here[rows]
+    start = sampler.here[rows]
     sides = np.stack([(start - back) / AWAY, (forth - start) / AWAY], axis=1)
     return np.concatenate([(high - low) / STEP, sides], axis=1)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from multigrad._dust import ULPS
+from multigrad._context import Context
 from multigrad._estimate import Estimate
 from multigrad._kinks import Kinks
-from multigrad._ladder import short_ladder
 from multigrad.backends import Array
 
 Codes = npt.NDArray[np.int8]
@@ -75,55 +74,6 @@ class Rules:
         if eps < 1e-12:
             return cls(max(1e-7, min(8 * written, 1e-6)) if rtol is None else rtol, atol, eps, 1e-3)
         return cls(max(1e-4, 8 * eps) if rtol is None else rtol, atol, eps, min(0.5, max(2e-2, 64 * eps)))
-
-
-@dataclass(frozen=True)
-class Context:
-    """What the entries of a block are judged against besides their estimate; arrays broadcast to (C, m).
-
-    Attributes:
-        scale: the size of what the row holds, by the scale of the inputs: its largest entry, or the value itself.
-        row: the same, by the unit of the inputs.
-        dust: rounding that the analytical side may carry in entries that should be 0.
-        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
-        reach: how steep f is a step away: at a stationary point where f is 0 there is nothing else to measure a
-            derivative of 0 by; shape (m,).
-    """
-
-    scale: Array
-    row: Array
-    dust: Array
-    noise: Array
-    reach: Array
-
-    def of(self, c: npt.NDArray[np.intp]) -> Context:
-        """Some of the directions."""
-        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c] for a in (self.row, self.scale, self.dust))
-        return Context(scale, row, dust, self.noise, self.reach)
-
-    def at(self, c: npt.NDArray[np.intp], i: npt.NDArray[np.intp]) -> Context:
-        """Some of the places (direction, output), as one direction with as many outputs."""
-        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
-        return Context(scale, row, dust, self.noise[i], self.reach[i])
-
-    @property
-    def negligible(self) -> Array:
-        """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
-        return np.asarray(np.maximum(1e-12, 64 * self.noise) * np.maximum(self.scale, self.row))
-
-    @property
-    def nothing(self) -> Array:
-        """A bar as small as this around 0 says that an entry is 0."""
-        return np.asarray(np.maximum(1e-9, 64 * self.noise) * np.maximum(self.scale, self.reach))
-
-    def stationary(self, eps: float) -> Array:
-        """The derivative may be as large as this a rounding away from a point where it is 0.
-
-        Where f turns, ``reach`` is what its curvature makes of the largest step that it was looked at with. Of coarse
-        arithmetic a rounding is no small step: no more is excused than what counts as nothing beside ``reach``.
-        """
-        curvature = 2 * self.reach / np.exp2(short_ladder(eps)[0])
-        return np.asarray(np.minimum(ULPS * eps * curvature, 1e-9 * self.reach))
 
 
 @dataclass(frozen=True)

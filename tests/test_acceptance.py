@@ -7,10 +7,11 @@ import pytest
 
 from multigrad import _kinks, _ladder, _verdict
 from multigrad._acceptance import accept, swing
+from multigrad._context import Context
 from multigrad._directions import unit_vectors
 from multigrad._estimate import estimate, quotients
 from multigrad._noise import Noise
-from multigrad._verdict import Context, Rules, Status
+from multigrad._verdict import Rules, Status
 from multigrad.backends import Array
 
 RULES = Rules.for_eps(2.0**-52, None, 0.0)
@@ -40,7 +41,7 @@ def test_accepts_what_the_rules_accept(name: str, error: float) -> None:
         context = context_of(analytical, here, noise)
         said = _verdict.judge(analytical, best, context, RULES)
         sharp = said.sharp & ~_kinks.suspected(q, sampled.up, RULES.rtol * context.scale)
-        quick = accept(sampled, np.exp2(H), here, noise, 0.0, analytical, context, RULES)
+        quick = accept(sampled, np.exp2(H), here, noise, analytical, context, RULES)
     assert not (quick.accepted & ~sharp).any()
     assert (said.status[quick.accepted] == Status.OK).all()
     # Its noise is that of the largest value of the row, and its bars are no narrower.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from multigrad._context import Context
 from multigrad._estimate import Estimate
 from multigrad._run import run_check
-from multigrad._verdict import Context, Rules, Status, judge
+from multigrad._verdict import Rules, Status, judge
 from tests.flat import Flat
 
 

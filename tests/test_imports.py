@@ -39,6 +39,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_cancellation",
         "_detached",
         "_entries",
+        "_fixed_step",
         "_diagnose",
         "_doubt",
         "_nearby",
@@ -49,8 +50,10 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_progress",
         "_regrouping",
         "_remote",
+        "_sampler",
         "_second",
         "_sparse_leg",
+        "_staircases",
         "_structure",
         "_gauge",
         "_hidden",
@@ -59,6 +62,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     },  # stages
     {"_probe_leg", "_report", "_text"},  # the result, whose records the stages fill
     {"_verdict", "_precision"},
+    {"_context"},
     {
         "_directions",
         "_dust",

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multigrad._context import Context
 from multigrad._estimate import Estimate
 from multigrad._kinks import Kinks
-from multigrad._verdict import Context, Rules, Status, Verdict, admit_cone_tips, admit_kinks, judge
+from multigrad._verdict import Rules, Status, Verdict, admit_cone_tips, admit_kinks, judge
 
 EPS = 2.0**-52
 RULES = Rules.for_eps(EPS, None, 0.0)

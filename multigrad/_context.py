@@ -1,0 +1,82 @@
+"""Context: what the entries of a comparison are judged against besides their own estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigrad._directions import Directions, Index, share_of
+from multigrad._dust import ULPS, rounding_dust
+from multigrad._ladder import short_ladder
+from multigrad.backends import Array, Leaf
+
+
+@dataclass(frozen=True)
+class Context:
+    """What surrounds the entries; arrays broadcast to (C, m).
+
+    Attributes:
+        scale: the size of what the row holds, by the scale of the inputs: its largest entry, or the value itself.
+        row: the same, by the unit of the inputs.
+        dust: rounding that the analytical side may carry in entries that should be 0.
+        noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
+        reach: how steep f is a step away: at a stationary point where f is 0 there is nothing else to measure a
+            derivative of 0 by; shape (m,).
+    """
+
+    scale: Array
+    row: Array
+    dust: Array
+    noise: Array
+    reach: Array
+
+    @classmethod
+    def along(
+        cls, directions: Directions, analytical: Array, x: Array, here: Array, outputs: Sequence[Leaf], eps: float
+    ) -> Context:
+        """What the derivatives ``analytical`` along the directions, shape (C, m), are judged against at ``x``.
+
+        Nothing is known yet of f's noise and of its steepness.
+        """
+        size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
+        # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
+        values = np.abs(np.where(np.isfinite(here), here, 0.0))
+        # A tiny input is moved by far more than itself: what it would add by that is no measure of the others.
+        share = directions.most(share_of(x))
+        beside = size * share if (share < 1).any() else size
+        dust = np.broadcast_to(rounding_dust(beside, values, outputs, eps), size.shape)
+        scale = np.broadcast_to(np.maximum(beside.max(axis=0, initial=0.0), values), size.shape)
+        length = directions.lengths
+        row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
+        return cls(scale, row, dust, np.zeros_like(here), np.zeros_like(here))
+
+    def of(self, c: Index | slice) -> Context:
+        """Some of the directions."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise, self.reach)
+
+    def at(self, c: Index, i: Index) -> Context:
+        """Some of the places (direction, output), as one direction with as many outputs."""
+        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
+        return Context(scale, row, dust, self.noise[i], self.reach[i])
+
+    @property
+    def negligible(self) -> Array:
+        """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
+        return np.asarray(np.maximum(1e-12, 64 * self.noise) * np.maximum(self.scale, self.row))
+
+    @property
+    def nothing(self) -> Array:
+        """A bar as small as this around 0 says that an entry is 0."""
+        return np.asarray(np.maximum(1e-9, 64 * self.noise) * np.maximum(self.scale, self.reach))
+
+    def stationary(self, eps: float) -> Array:
+        """The derivative may be as large as this a rounding away from a point where it is 0.
+
+        Where f turns, ``reach`` is what its curvature makes of the largest step that it was looked at with. Of coarse
+        arithmetic a rounding is no small step: no more is excused than what counts as nothing beside ``reach``.
+        """
+        curvature = 2 * self.reach / np.exp2(short_ladder(eps)[0])
+        return np.asarray(np.minimum(ULPS * eps * curvature, 1e-9 * self.reach))

@@ -1,0 +1,140 @@
+"""Sampling: f at x and around it, along directions, and the noise that its values carry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from multigrad import _ladder, _noise
+from multigrad._batches import Batched
+from multigrad._directions import Directions, scale_of, share_of
+from multigrad._estimate import Estimate, Quotients, estimate, quotients
+from multigrad._noise import Noise
+from multigrad.backends import Array
+
+# Doubles in the points of a ladder that are made at once: 128 MB.
+AT_ONCE = 2**24
+# Longer points and values than this have their noise measured line by line.
+LONG = 2**16
+# Noise beyond this, relative to the values, may be what f does on far steps.
+STEEP = 1e-10
+# Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
+NOISIEST = 1e-4
+
+
+class Sampler:
+    """Evaluates f along directions; the noise is measured once, with the first of them.
+
+    Args:
+        f: the function.
+        x: the point, shape (n,).
+        here: f(x), shape (m,).
+        eps: unit roundoff of f's arithmetic.
+        rng: where the lines that noise is measured along come from.
+        jitter: noise that every value has besides, shape (m,) or one for all.
+        noise: of f, where it is known.
+    """
+
+    def __init__(
+        self,
+        f: Batched,
+        x: Array,
+        here: Array,
+        eps: float,
+        rng: np.random.Generator,
+        jitter: Array | float = 0.0,
+        noise: Noise | None = None,
+    ) -> None:
+        self.f = f
+        self.x = x
+        self.here = here
+        self.eps = eps
+        self.rng = rng
+        self.jitter = jitter
+        self._noise = noise
+
+    @property
+    def noise(self) -> Noise:
+        """The noise of f as far as it is known: none before the first look."""
+        return self._noise or Noise(np.zeros_like(self.here), np.zeros_like(self.here), self.jitter)
+
+    @property
+    def excusable(self) -> Array:
+        """What rounding and noise may take from a derivative, as a fraction of its size, shape (m,)."""
+        return np.asarray(np.minimum(self.noise.relative, NOISIEST) + self.eps)
+
+    def climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
+        """Evaluate f on a ladder of steps; where the noise is unknown it is measured in the same batch."""
+        if self._noise is None and (max(self.x.size, self.here.size) > LONG or self._are_many(directions, exponents)):
+            self.measure_noise()
+        if self._noise is not None:
+            return _ladder.samples(*self.along(directions, exponents), exponents)
+        X, up, down = _ladder.points(self.x, directions, exponents)
+        lines = _noise.lines(self.x, self._scale(), self.eps, self.rng)
+        values = self.f(np.concatenate([lines, X]))
+        self._take_noise(_noise.measure(values[: len(lines)], self.eps))
+        return _ladder.samples(values[len(lines) :], up, down, exponents)
+
+    def along(self, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
+        """f at ``_ladder.points``, shape (2 * K * C, m), and the steps taken."""
+        if self._are_many(directions, exponents):
+            return self._one_by_one(directions, exponents)
+        X, up, down = _ladder.points(self.x, directions, exponents)
+        return self.f(X), up, down
+
+    def quotients(self, sampled: _ladder.Samples) -> Quotients:
+        """Difference quotients of the samples, with their noise."""
+        return quotients(sampled, self.here, self.noise, self.eps)
+
+    def slopes(self, directions: Directions) -> Estimate:
+        """Derivatives along the directions as the short ladder tells them, shape (C, m)."""
+        with np.errstate(all="ignore"):
+            sampled = self.climb(directions, _ladder.short_ladder(self.eps))
+            q = self.quotients(sampled)
+            return estimate(q.central, q.central_noise, sampled.ratio)
+
+    def measure_noise(self) -> Array:
+        """Measure the noise of f by itself; returns the values seen, for functions of them to have theirs measured."""
+        lines = _noise.each_line(self.x, self._scale(), self.eps, self.rng)
+        values = np.concatenate([self.f(line) for line in lines])
+        size = max(1, AT_ONCE // (8 * len(values)))
+        parts = [_noise.measure(values[:, start : start + size], self.eps) for start in range(0, self.here.size, size)]
+        self._take_noise(
+            Noise(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level")))
+        )
+        return values
+
+    def _take_noise(self, noise: Noise) -> None:
+        """Believe the noise, if it is no slope: far steps of tiny inputs beside others may jump about as noise does."""
+        share = share_of(self.x)
+        steep = noise.relative > STEEP
+        if steep.any() and (share < 1).any() and (share == 1).any():
+            lines = _noise.lines(self.x, self._scale() * share, self.eps, self.rng)
+            own = _noise.measure(self.f(lines), self.eps).sigma
+            noise = replace(noise, sigma=np.where(steep, np.minimum(noise.sigma, own), noise.sigma))
+        self._noise = replace(noise, floor=self.jitter)
+
+    def _scale(self) -> Array:
+        return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)
+
+    def _are_many(self, directions: Directions, exponents: Array) -> bool:
+        return 2 * len(exponents) * len(directions) * max(self.x.size, self.here.size) > AT_ONCE
+
+    def _one_by_one(self, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
+        """The same rung by rung and direction by direction, where all points at once are too many."""
+        shape = (2, len(exponents), len(directions), self.here.size)
+        values = np.empty(shape)
+        ups, downs = [], []
+        for k in range(len(exponents)):
+            for c in range(len(directions)):
+                X, up, down = _ladder.points(self.x, directions.take(np.array([c])), exponents[k : k + 1])
+                values[:, k, c] = self.f(X)
+                ups.append(up[0, 0])
+                downs.append(down[0, 0])
+        width = max(len(step) for step in (*ups, *downs))
+        up, down = (
+            np.stack([np.broadcast_to(step, width) for step in steps]).reshape(*shape[1:3], width)
+            for steps in (ups, downs)
+        )
+        return values.reshape(-1, shape[-1]), up, down
