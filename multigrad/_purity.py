@@ -9,7 +9,8 @@ import numpy as np
 
 from multigrad._findings import Finding
 from multigrad._report import Leg
-from multigrad._verdict import Status
+from multigrad._sparse_leg import SparseLeg
+from multigrad._verdict import Status, Verdict
 from multigrad.backends import Array, FlatFunction, place
 
 # Run-to-run differences of sums done in another order, as atomic adds give them.
@@ -77,4 +78,17 @@ def allow_undefined(leg: Leg, here: Array) -> Leg:
     status = np.where(undefined & vertical, np.int8(Status.NONDIFFERENTIABLE), leg.status)
     if not np.isfinite(here).all():
         status = np.where(undefined, np.int8(Status.INCONCLUSIVE), status)
+    return replace(leg, status=status)
+
+
+def allow_jitter(leg: Leg | SparseLeg, jitter: float) -> Leg | SparseLeg:
+    """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
+    if not jitter or leg.verdict is not Verdict.MISMATCH:
+        return leg
+    if isinstance(leg, SparseLeg):
+        return leg.without_mismatch()
+    row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
+    with np.errstate(invalid="ignore"):
+        explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
+    status = np.where(explained & (leg.status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), leg.status)
     return replace(leg, status=status)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TypeVar
 
@@ -20,8 +20,8 @@ from multigrad._analytical import (
 )
 from multigrad._batches import DOUBLES, Batched
 from multigrad._cancellation import excuse_cancellation
+from multigrad._conclusion import Seen, conclude
 from multigrad._detached import only_attached
-from multigrad._diagnose import diagnose
 from multigrad._directions import Directions, unit_vectors
 from multigrad._doubt import doubt
 from multigrad._dust import dust_of_product
@@ -30,12 +30,10 @@ from multigrad._findings import Finding
 from multigrad._fixed_step import compare_at
 from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
-from multigrad._kinks import Mask
 from multigrad._numerical import Numerical
 from multigrad._probe import Backward, Forward, Prober
-from multigrad._probe_leg import ProbeLeg
 from multigrad._reading import DROWNED
-from multigrad._report import Entry, GradReport, Leg
+from multigrad._report import GradReport, Leg
 from multigrad._sampler import Sampler
 from multigrad._sparse import Sparse
 from multigrad._sparse_leg import MATRICES, SparseLeg
@@ -63,13 +61,8 @@ FULL_BYTES, MEMORY = 96, 2**31
 NOISY, CANCELLED = 1e-13, 1e-10
 # Coarser arithmetic than this has no structure to be seen in single values.
 DOUBLE = 1e-12
-# A bar as small as this, where no derivative reaches it, is no sign of noise.
-STATIONARY = 1e-6
 # Jacobians up to this size are compared entry by entry where something is wrong with a group.
 UNFOLDED = 2**21
-
-# What the entries of a function with such a fault have in common says nothing of its gradient.
-UNFIT = {"nondeterministic_forward", "nondeterministic_backward", "mutates_input", "mutates_state"}
 
 T = TypeVar("T")
 
@@ -118,12 +111,7 @@ class _Check:
     progress: Callable[[str, int, int], None]
 
     def run(self) -> GradReport:
-        self.findings: list[Finding] = []
-        self.legs: list[Leg | SparseLeg] = []
-        self.probed: list[ProbeLeg] = []
-        self.broken: dict[str, Mask] = {}
-        self.agreeing: list[str] = []
-        self.extra: list[Entry] = []
+        self.seen = Seen()
         workers, doubles = getattr(self.f, "workers", 1), getattr(self.f, "doubles", DOUBLES)
         self.at = getattr(self.f, "at", None)
         self.f = only_attached(self.f)
@@ -132,7 +120,7 @@ class _Check:
         self.values = Batched(self.f, self.f.repeats.shape[1], workers=workers, doubles=doubles)
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
-        self.findings += [*repeats, *_purity.check_finite(self.f, here)]
+        self.seen.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.sampler = Sampler(self.values, self.f.x, here, self.rules.eps, self.rng, jitter)
         self.numerical = Numerical(self.sampler, self.f.outputs, self.rules, self.progress)
         self.structure = self._find_structure()
@@ -140,7 +128,7 @@ class _Check:
             self._probe_modes()
         else:
             self._compare_modes()
-        return self._report()
+        return conclude(self.f, self.seen, self.values, self.sampler, self.rules, self.seed, self.eps is not None)
 
     def _too_large(self) -> bool:
         """Whether the Jacobian is to be probed, if it is not sparse."""
@@ -165,7 +153,7 @@ class _Check:
             if side is not None:
                 prober = Prober(side, self.f, self.values, self.sampler.here, self.rules, self.rng)
                 leg = prober.run()
-                self.probed.append(leg.without_mismatch() if self.unsteady else leg)
+                self.seen.probed.append(leg.without_mismatch() if self.unsteady else leg)
 
     @property
     def is_noisy(self) -> bool:
@@ -201,15 +189,15 @@ class _Check:
             self._probe_modes()
             return
         if backward is not None:
-            self.findings += backward.findings
+            self.seen.findings += backward.findings
             self._compare("reverse", backward.jacobian)
-            self._allow_jitter(backward.jitter)
+            self.seen.legs[-1] = _purity.allow_jitter(self.seen.legs[-1], backward.jitter)
             if not (backward.jitter or self.unsteady):
                 self._judge_probes(backward)
         if backward is not None and self._forward_agrees(backward.jacobian):
-            self.agreeing.append("forward")
+            self.seen.agreeing.append("forward")
             return
-        if any(finding.kind == "ill_defined" for finding in self.findings):
+        if any(finding.kind == "ill_defined" for finding in self.seen.findings):
             return  # what reverse mode refuses to differentiate, forward mode differentiates by a choice of its own
         forward = self._mode("forward", lambda f: forward_jacobian(f, self.rng, pattern))
         if forward is not None:
@@ -221,51 +209,54 @@ class _Check:
         try:
             return differentiate(self.f)
         except (Defect, Unsupported) as error:
-            self.findings.append(defect_or_note(mode, error))
+            self.seen.findings.append(defect_or_note(mode, error))
         except Exception as error:
             if mode == "reverse":
                 raise
             # The function itself works; forward mode is one that it need not have.
-            self.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {first_line(error)}", mode))
+            self.seen.findings.append(Finding("mode_unavailable", f"{type(error).__name__}: {first_line(error)}", mode))
         return None
 
     def _compare(self, mode: str, J: Array | Sparse) -> None:
-        grouped = None
-        if isinstance(J, Sparse):
-            grouped = self._compare_groups(J)
-            if grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED:
-                check_ties(self.sampler, grouped)
-                sparse = SparseLeg(mode, J, grouped)
-                sparse = sparse.without_mismatch() if self.unsteady else sparse
-                self.legs.append(sparse)
-                self._hear(sparse)
-                return
-            J = J.dense()
-        analytical = self.directions.times(J)
-        if self.eps is None:
-            found = (
-                self.numerical.unfold(grouped, self.directions, J)
-                if grouped is not None
-                else self.numerical.compare(self.directions, analytical)
-            )
-            self.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
-            self.findings += excuse_phases(self.f, self.sampler.here, found, self.rules)
-            settled = admit_hidden_kinks(self.sampler, found, self.rules)
-            check_ties(self.sampler, found, settled)
+        grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
+        if isinstance(J, Sparse) and grouped and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
+            leg: Leg | SparseLeg = self._in_groups(mode, J, grouped)
         else:
-            found = compare_at(self.sampler, self.eps, J, self.f.outputs, self.rules)
+            leg = self._entry_by_entry(mode, J.dense() if isinstance(J, Sparse) else J, grouped)
+        self.seen.legs.append(leg)
+        self._hear(leg)
+
+    def _in_groups(self, mode: str, J: Sparse, grouped: Entries) -> SparseLeg:
+        check_ties(self.sampler, grouped)
+        leg = SparseLeg(mode, J, grouped)
+        return leg.without_mismatch() if self.unsteady else leg
+
+    def _entry_by_entry(self, mode: str, J: Array, grouped: Entries | None) -> Leg:
+        found = self._compare_inputs(mode, J, grouped)
         length = found.directions.weights[:, None]
         leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
-        self.broken[mode] = found.broken.T
-        leg = leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg)
-        self.legs.append(leg)
-        self._hear(leg)
+        self.seen.broken[mode] = found.broken.T
+        return leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg)
+
+    def _compare_inputs(self, mode: str, J: Array, grouped: Entries | None) -> Entries:
+        """The comparison along unit vectors; that along groups says where it need not be made again."""
+        if self.eps is not None:
+            return compare_at(self.sampler, self.eps, J, self.f.outputs, self.rules)
+        if grouped is not None:
+            found = self.numerical.unfold(grouped, self.directions, J)
+        else:
+            found = self.numerical.compare(self.directions, self.directions.times(J))
+        self.seen.findings += compare_symmetric(self.f, self.numerical, found, J, mode)
+        self.seen.findings += excuse_phases(self.f, self.sampler.here, found, self.rules)
+        settled = admit_hidden_kinks(self.sampler, found, self.rules)
+        check_ties(self.sampler, found, settled)
+        return found
 
     def _hear(self, leg: Leg | SparseLeg) -> None:
         """An adapter that can differentiate fn by other means says what those think of a mismatch."""
         opinion = getattr(self.f, "second_opinion", None)
         if opinion is not None and leg.verdict is Verdict.MISMATCH and leg.size <= MATRICES:
-            self.findings += opinion(leg.analytical, leg.numeric, leg.status == Status.MISMATCH)
+            self.seen.findings += opinion(leg.analytical, leg.numeric, leg.status == Status.MISMATCH)
 
     def _compare_groups(self, J: Sparse) -> Entries:
         assert self.structure is not None
@@ -278,29 +269,15 @@ class _Check:
         elif self.at is not None:
             at = self.at
             leg, said = excuse_cancellation(
-                leg, self.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
+                leg, self.seen.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
             )
-            self.findings += said
+            self.seen.findings += said
         return _purity.allow_undefined(leg, self.sampler.here)
-
-    def _allow_jitter(self, jitter: float) -> None:
-        """Take back mismatches that may be due to a backward pass that differs from call to call by ``jitter``."""
-        if not jitter or self.legs[-1].verdict is not Verdict.MISMATCH:
-            return
-        leg = self.legs[-1]
-        if isinstance(leg, SparseLeg):
-            self.legs[-1] = leg.without_mismatch()
-            return
-        row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
-        with np.errstate(invalid="ignore"):
-            explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
-        status = np.where(explained & (leg.status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), leg.status)
-        self.legs[-1] = replace(leg, status=status)
 
     def _judge_probes(self, backward: Reverse) -> None:
         J = backward.jacobian
         # A sparse one has been made of products that no other contradicts.
-        if self.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
+        if self.seen.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
             return
         here = np.abs(np.nan_to_num(self.sampler.here, posinf=0.0, neginf=0.0))
         # Values that are all noise are what rounding leaves of larger terms, of whatever size.
@@ -310,8 +287,8 @@ class _Check:
             wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, J, self.f, self.rules)
-                self.extra.append(entry)
-                self.findings.append(finding)
+                self.seen.extra.append(entry)
+                self.seen.findings.append(finding)
                 return
 
     def _forward_agrees(self, J: Array | Sparse) -> bool:
@@ -321,92 +298,3 @@ class _Check:
             return tangent_probe(self.f, self.rng).agrees(J.T, self.rules.eps)
         except Exception:  # noqa: BLE001 - said when the whole of it is asked for
             return False
-
-    def _report(self) -> GradReport:
-        raised = self.values.raised
-        if isinstance(raised, Defect):
-            self.findings.append(raised.finding)
-        elif raised is not None:
-            evidence = f"the function raises beside the inputs, where it counts as undefined: {type(raised).__name__}"
-            self.findings.append(Finding("raises_nearby", f"{evidence}: {raised}"))
-        looped = self.values.why_looped
-        if looped:
-            self.findings.append(Finding("vmap_fallback", f"evaluated row by row: {looped}"))
-        if self.legs:
-            self.findings += self._idle()
-        findings = tuple(dict.fromkeys((*self.f.findings, *self.findings)))
-        dense = [leg for leg in self.legs if isinstance(leg, Leg)]
-        if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
-            broken = [self.broken[leg.mode] for leg in dense]
-            findings += tuple(diagnose(dense, broken, self.f, self.sampler.here))
-        parts = [leg.verdict for leg in (*self.legs, *self.probed)]
-        parts += [Verdict.MISMATCH] * bool(self.extra)
-        parts += [Verdict.INCONCLUSIVE] * (not parts or any(f.severity == "error" for f in findings))
-        verdict = max(parts, key=lambda v: v.severity)
-        return GradReport(
-            verdict=verdict,
-            findings=findings,
-            legs=tuple(self.legs),
-            probed=tuple(self.probed),
-            agreeing=tuple(self.agreeing),
-            extra=tuple(self.extra),
-            inputs=tuple(self.f.inputs),
-            outputs=tuple(self.f.outputs),
-            fixed=tuple(self.f.fixed),
-            rules=self.rules,
-            backend="",
-            evaluations=self.values.rows + len(self.f.repeats),
-            seconds=0.0,
-            seed=self.seed,
-            reason=self._reason(findings) if verdict is Verdict.INCONCLUSIVE else "",
-            convention=self._convention(),
-        )
-
-    def _convention(self) -> str:
-        is_complex = any(leaf.complex for leaf in (*self.f.inputs, *self.f.outputs))
-        return str(getattr(self.f, "convention", "")) if is_complex else ""
-
-    def _idle(self) -> Iterator[Finding]:
-        """List the parameters that get no gradient at all."""
-        params = [leaf for leaf in self.f.inputs if leaf.path.startswith("params")]
-        leg = self.legs[0]
-        if not params:
-            return
-        idle = [leaf.path for leaf in params if not leg.reaches(leaf)]
-        if idle:
-            evidence = f"no gradient at all reaches {', '.join(idle)}"
-            yield Finding(
-                "no_gradient", evidence, "params", "they can't be trained: unused, detached, or multiplied by 0"
-            )
-
-    def _reason(self, findings: tuple[Finding, ...]) -> str:
-        errors = [f for f in findings if f.severity == "error"]
-        if errors:
-            return f"{errors[0].kind}: {errors[0].evidence}"
-        if not (self.legs or self.probed):
-            return "no mode gave a derivative: " + "; ".join(f.evidence for f in findings)
-        if self.values.raised is not None:
-            return f"the function raises near the inputs: {type(self.values.raised).__name__}: {self.values.raised}"
-        unexplained = [leg.unexplained for leg in self.probed if leg.unexplained]
-        if unexplained:
-            return unexplained[0]
-        if self.eps is None and self.legs and all(_is_stationary(leg) for leg in self.legs):
-            return (
-                "the derivatives are 0 or too small to be told from it: what is left of them is less than the error bars; "
-                "check at a point where they are larger"
-            )
-        noise = float(np.max(self.sampler.noise.relative, initial=0.0))
-        return (
-            f"the error bars are too wide; the function's values carry noise of {noise:.1g} of their size"
-            if noise > 1e-12
-            else "the error bars are too wide: difference quotients do not settle at any step around the inputs"
-        )
-
-
-def _is_stationary(leg: Leg | SparseLeg) -> bool:
-    """Whether all that cannot be told is smaller than a bar, which is small itself."""
-    if leg.size > MATRICES:
-        return False
-    untold = leg.status == Status.INCONCLUSIVE
-    size = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric))
-    return bool((size <= 2 * leg.bar)[untold].all() and (leg.bar < STATIONARY)[untold].all())
