@@ -78,6 +78,7 @@ class TwoReadings:
         trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
         meant: where a derivative of 0 may be meant: f does not change over steps at which the slope that it has at
             larger ones would show in any rounding but that of float32.
+        still: where an entry is as small as rounding may leave it, and f moves by no more than that on any step.
     """
 
     cautious: Reading
@@ -87,6 +88,7 @@ class TwoReadings:
     drowned: Mask
     trusted: Mask
     meant: Mask
+    still: Mask
 
     def settle(self, staircase: Mask, high: Mask) -> Reading:
         """Decide between the two, given where a flat f is a staircase, and where one with high steps.
@@ -98,6 +100,7 @@ class TwoReadings:
         denied |= (settled.status == Status.MISMATCH) & (self.drowned | self.meant)
         untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
         status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
+        status = np.where(self.still & (status > Status.UNRESOLVED), np.int8(Status.UNRESOLVED), status)
         return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
@@ -138,7 +141,15 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     # Nor does it find a slope there; that says something only where a kink is seen over the noise as well.
     lost = (bold.status == Status.INCONCLUSIVE) & np.isinf(cautious.smooth) & (flat == 0)
     excused |= lost & (cautious.status == Status.MISMATCH)
-    return TwoReadings(cautious, bold, (bold.status < cautious.status) & ~excused, flat, drowned, trusted, meant)
+    doubted = (bold.status < cautious.status) & ~excused
+    still = _moves(samples, here) <= context.dust
+    still &= np.abs(analytical) <= context.dust
+    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, still)
+
+
+def _moves(samples: Samples, here: Array) -> Array:
+    """By how much f moves on the steps of the ladder at most, shape (C, m); NaN where it is undefined on one."""
+    return np.asarray(np.maximum(np.abs(samples.plus - here), np.abs(samples.minus - here)).max(axis=0))
 
 
 def _read(

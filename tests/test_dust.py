@@ -9,7 +9,7 @@ from multigrad._context import Context
 from multigrad._estimate import Estimate
 from multigrad._run import run_check
 from multigrad._verdict import Rules, Status, judge
-from tests.flat import Flat
+from tests.flat import Flat, check_flat
 
 
 class Dusty(Flat):
@@ -67,3 +67,32 @@ def test_a_row_that_is_dust_altogether(claimed, status):
     context = Context(scale=claimed * one, row=claimed * one, dust=2e-14 * one, noise=np.zeros(1), reach=np.zeros(1))
     estimate = Estimate(np.full((1, 1), 3e-17), np.full((1, 1), 2e-16))
     assert judge(np.full((1, 1), claimed), estimate, context, Rules.for_eps(2.0**-52, None, 0.0)).status == status
+
+
+# Sums that are 0 but for rounding, whatever the inputs are.
+NOTHING = {
+    "sums in two orders": lambda X: X[:, 0] + X[:, 1] + X[:, 2] - (X[:, 2] + X[:, 1] + X[:, 0]),
+    "a square and a product": lambda X: (X[:, 0] + X[:, 1]) ** 2 - X[:, 0] ** 2 - 2 * X[:, 0] * X[:, 1] - X[:, 1] ** 2,
+    "an angle": lambda X: 1 - np.sin(X[:, 0]) ** 2 - np.cos(X[:, 0]) ** 2,
+    "an inverse": lambda X: np.log(np.exp(X[:, 1])) - X[:, 1],
+}
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("place", [0, 6, 12, 21, 24, 30])
+def test_an_output_that_is_rounding(nothing, place):
+    """Rounding has steps and slopes of its own, which are neither kinks nor errors of a gradient of 0.
+
+    The terms that cancel are about as large as the derivatives beside them: there is nothing else to tell it by.
+    """
+    x = np.random.default_rng(place).uniform(-1.0, 1.0, size=3)
+
+    def f(X):
+        return np.stack([np.sin(X[:, 0]), nothing(X)], axis=1)
+
+    J = np.array([[np.cos(x[0]), 0.0, 0.0], [0.0, 0.0, 0.0]])
+    assert check_flat(f, x, J).verdict == "ok"
+    J[1, 1] = 1e-16
+    assert check_flat(f, x, J).verdict == "ok"
+    J[1, 1] = 1e-9
+    assert check_flat(f, x, J).verdict in ("mismatch", "inconclusive")
