@@ -24,6 +24,8 @@ ROUNDINGS = 2.0**10
 OVERWHELMED = 0.25
 # How much nearer to an estimate than to the slopes on both sides a value that meets it is.
 MEETS = 0.01
+# The smallest moves of a value that is all rounding, of which the largest is at most so many.
+QUANTA = 256
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class TwoReadings:
         trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
         meant: where a derivative of 0 may be meant: f does not change over steps at which the slope that it has at
             larger ones would show in any rounding but that of float32.
-        still: where an entry is as small as rounding may leave it, and f moves by no more than that on any step.
+        idle: where an entry is as small as rounding may leave it, and f moves as rounding does, by no more than that.
     """
 
     cautious: Reading
@@ -88,7 +90,7 @@ class TwoReadings:
     drowned: Mask
     trusted: Mask
     meant: Mask
-    still: Mask
+    idle: Mask
 
     def settle(self, staircase: Mask, high: Mask) -> Reading:
         """Decide between the two, given where a flat f is a staircase, and where one with high steps.
@@ -100,7 +102,8 @@ class TwoReadings:
         denied |= (settled.status == Status.MISMATCH) & (self.drowned | self.meant)
         untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
         status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
-        status = np.where(self.still & (status > Status.UNRESOLVED), np.int8(Status.UNRESOLVED), status)
+        open_ = (status == Status.NONDIFFERENTIABLE) | (status == Status.INCONCLUSIVE)
+        status = np.where(self.idle & open_, np.int8(Status.UNRESOLVED), status)
         return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
 
 
@@ -142,14 +145,16 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     lost = (bold.status == Status.INCONCLUSIVE) & np.isinf(cautious.smooth) & (flat == 0)
     excused |= lost & (cautious.status == Status.MISMATCH)
     doubted = (bold.status < cautious.status) & ~excused
-    still = _moves(samples, here) <= context.dust
-    still &= np.abs(analytical) <= context.dust
-    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, still)
+    idle = (np.abs(analytical) <= context.dust) & _is_rounding(samples, here, context.dust)
+    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, idle)
 
 
-def _moves(samples: Samples, here: Array) -> Array:
-    """By how much f moves on the steps of the ladder at most, shape (C, m); NaN where it is undefined on one."""
-    return np.asarray(np.maximum(np.abs(samples.plus - here), np.abs(samples.minus - here)).max(axis=0))
+def _is_rounding(samples: Samples, here: Array, dust: Array) -> Mask:
+    """Whether f moves by few quanta on steps of all sizes, and by no more than ``dust``; shape (C, m)."""
+    moves = np.abs(np.concatenate([samples.plus, samples.minus]) - here)
+    quantum = np.min(np.where(moves > 0, moves, np.inf), axis=0)
+    largest = moves.max(axis=0)
+    return np.asarray((largest <= dust) & (largest <= QUANTA * quantum))
 
 
 def _read(
