@@ -16,8 +16,8 @@ from multigrad._colouring import colours
 from multigrad._diagnose import of_cotangent
 from multigrad._directions import signed
 from multigrad._findings import Finding
+from multigrad._leg import Entry
 from multigrad._purity import FEW_ULP
-from multigrad._report import Entry
 from multigrad._sparse import Pattern, Sparse
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array, FlatFunction, place

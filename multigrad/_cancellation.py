@@ -14,8 +14,8 @@ import numpy as np
 from multigrad._dust import largest_of_leaf
 from multigrad._findings import Finding
 from multigrad._kinks import Mask
+from multigrad._leg import Leg
 from multigrad._noise import root_mean_square
-from multigrad._report import Leg
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
 

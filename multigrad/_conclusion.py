@@ -11,8 +11,9 @@ from multigrad._batches import Batched
 from multigrad._diagnose import diagnose
 from multigrad._findings import Finding
 from multigrad._kinks import Mask
+from multigrad._leg import Entry, Leg
 from multigrad._probe_leg import ProbeLeg
-from multigrad._report import Entry, GradReport, Leg
+from multigrad._report import GradReport
 from multigrad._sampler import Sampler
 from multigrad._sparse_leg import MATRICES, SparseLeg
 from multigrad._verdict import Rules, Status, Verdict

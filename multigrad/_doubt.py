@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from multigrad._findings import Finding
-from multigrad._report import Entry, GradReport
+from multigrad._leg import Entry
+from multigrad._report import GradReport
 from multigrad._verdict import Status, Verdict
 
 # An error of a percent is one in any precision.

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._findings import Finding
-from multigrad._report import Leg
+from multigrad._leg import Leg
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Status, Verdict
 from multigrad.backends import Array, FlatFunction, place

@@ -30,10 +30,11 @@ from multigrad._findings import Finding
 from multigrad._fixed_step import compare_at
 from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
+from multigrad._leg import Leg
 from multigrad._numerical import Numerical
 from multigrad._probe import Backward, Forward, Prober
 from multigrad._reading import DROWNED
-from multigrad._report import GradReport, Leg
+from multigrad._report import GradReport
 from multigrad._sampler import Sampler
 from multigrad._sparse import Sparse
 from multigrad._sparse_leg import MATRICES, SparseLeg

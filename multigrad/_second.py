@@ -15,7 +15,8 @@ import numpy as np
 from multigrad._directions import signed
 from multigrad._dust import ULPS
 from multigrad._findings import Finding
-from multigrad._report import GradReport, Leg
+from multigrad._leg import Leg
+from multigrad._report import GradReport
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Status, Verdict
 from multigrad.backends import FlatFunction, place

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from multigrad._entries import Entries
-from multigrad._report import furthest, sharpness_of
+from multigrad._leg import furthest, sharpness_of
 from multigrad._sparse import Sparse
 from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf

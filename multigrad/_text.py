@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from multigrad._leg import Entry
+from multigrad._probe_leg import ProbeLeg
 from multigrad._verdict import Status, Verdict
 
 if TYPE_CHECKING:
-    from multigrad._probe_leg import ProbeLeg
-    from multigrad._report import Entry, GradReport
+    from multigrad._report import GradReport
 
 MEANING = {
     Verdict.OK: "the gradient is right",
@@ -35,10 +36,13 @@ def as_text(report: GradReport) -> str:
 
 
 def _headline(report: GradReport) -> str:
-    if report.verdict is Verdict.OK and report.sharpness > 0:
-        second = f"; second derivatives to {report.second.sharpness:.1g}" if report.second is not None else ""
-        return f"{MEANING[report.verdict]}, to {report.sharpness:.1g}{second}"
-    return MEANING[report.verdict]
+    if report.verdict is not Verdict.OK:
+        return MEANING[report.verdict]
+    first = f", to {report.sharpness:.1g}" if report.sharpness > 0 else ": it is 0"
+    if report.second is None:
+        return MEANING[report.verdict] + first
+    second = f" to {report.second.sharpness:.1g}" if report.second.sharpness > 0 else ", which are 0"
+    return f"{MEANING[report.verdict]}{first}; second derivatives{second}"
 
 
 def _wanted(report: GradReport) -> list[Entry]:

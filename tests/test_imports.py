@@ -39,7 +39,6 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_cancellation",
         "_conclusion",
         "_detached",
-        "_entries",
         "_fixed_step",
         "_diagnose",
         "_doubt",
@@ -53,7 +52,6 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_remote",
         "_sampler",
         "_second",
-        "_sparse_leg",
         "_staircases",
         "_structure",
         "_gauge",
@@ -61,7 +59,9 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_symmetric",
         "_ties",
     },  # stages
-    {"_probe_leg", "_report", "_text"},  # the result, whose records the stages fill
+    {"_report", "_text"},  # the result,
+    {"_probe_leg", "_sparse_leg"},  # whose records the stages fill
+    {"_entries", "_leg"},
     {"_verdict", "_precision"},
     {"_context"},
     {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from multigrad import check_grad
-from multigrad._report import Leg
+from multigrad._leg import Leg
 from multigrad._verdict import Status
 from tests.flat import check_flat
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from multigrad._report import Leg
+from multigrad._leg import Leg
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
