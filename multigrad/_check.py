@@ -84,7 +84,9 @@ def check_grad(
         seed: of all random numbers in the check.
         raise_exception: whether to raise and warn, or only to return the report.
         progress: whether to show how far a long check is; left alone, on a terminal only.
-        executor: evaluates ``fn`` in parallel; any ``concurrent.futures.Executor``, of processes or of a cluster.
+        executor: evaluates ``fn`` in parallel; any ``concurrent.futures.Executor``, of processes or of a cluster. Processes
+            are best spawned, ``ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))``: forked ones
+            inherit locks of torch's and JAX's threads, and may hang.
         max_memory: in bytes; what a full comparison must not need more of.
         **backend_options: what the adapter alone understands.
 
