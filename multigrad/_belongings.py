@@ -20,8 +20,8 @@ from multigrad._findings import Finding
 from multigrad._purity import FEW_ULP
 from multigrad.backends import FlatFunction
 
-# Larger arrays are not copied.
-LARGEST = 2**26
+# Arrays are copied as long as all of them together take no more bytes.
+ROOM = 2**28
 # Functions in functions, containers in containers.
 DEEPEST = 3
 _MISSING = object()
@@ -37,6 +37,7 @@ class Belongings:
     def __init__(self, *functions: Callable[..., Any] | None) -> None:
         self._kept: dict[Hashable, _Kept] = {}
         self._seen: set[int] = set()
+        self._room = ROOM
         self._draws = False
         for function in functions:
             self._visit("", function, 0)
@@ -98,7 +99,8 @@ class Belongings:
         elif isinstance(value, types.FunctionType):
             self._visit_function(value, depth)
         elif isinstance(value, np.ndarray):
-            if value.nbytes <= LARGEST and value.flags.writeable and not value.dtype.hasobject:
+            if value.nbytes <= self._room and value.flags.writeable and not value.dtype.hasobject:
+                self._room -= value.nbytes
                 self._kept[id(value)] = _Array(name, value)
         elif type(value) in (dict, list, set, bytearray):
             self._keep_container(name, value, depth)

@@ -137,3 +137,17 @@ def test_a_name_rebound_in_an_enclosing_function() -> None:
 
     check_grad(fn, X, jac=lambda x: 2 * x)
     assert count == 0
+
+
+def test_copies_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multigrad._belongings.ROOM", 100)
+    scratch = [np.zeros(8), np.zeros(8)]
+
+    def f(x: Any) -> Any:
+        for each in scratch:
+            each += 1
+        return np.sum(x**2)
+
+    check_grad(f, X, backend="numpy", jac=lambda x: 2 * x)
+    assert not scratch[0].any()
+    assert scratch[1].all()
