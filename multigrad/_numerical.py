@@ -224,17 +224,46 @@ class Numerical:
 
     def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         at, part = self.sampler, directions.take(chosen)
-        sampled = at.climb(part, _ladder.long_ladder(self.rules.eps, at.x[part.columns]))
-        c, i = np.nonzero(~sure[chosen])
+        exponents = _ladder.long_ladder(self.rules.eps, at.x[part.columns])
+        untold = self._interpret(part, chosen, exponents, ~sure[chosen], found, context)
+        # Steps so small may be lost in some terms of f and not in others: they can tell that a value is right, not wrong.
+        untold[part.sums((at.x[part.columns] != 0).astype(np.float64)) > 0] = False
+        rows = np.flatnonzero(untold.any(axis=1))
+        if len(rows):
+            exponents = _ladder.zeros_ladder(self.rules.eps)
+            self._interpret(part.take(rows), chosen[rows], exponents, untold[rows], found, context, only_accept=True)
+
+    def _interpret(
+        self,
+        part: Directions,
+        chosen: Index,
+        exponents: Array,
+        asked: Mask,
+        found: Entries,
+        context: Context,
+        only_accept: bool = False,
+    ) -> Mask:
+        """Read entries that are ``asked`` for, shape (C, m), from a ladder, and keep all, or what is accepted by motion.
+
+        Returns:
+            Where nothing is told, and no estimate is larger than its bar.
+        """
+        at = self.sampler
+        sampled = at.climb(part, exponents)
+        c, i = np.nonzero(asked)
         analytical = found.analytical[chosen[c], i][None]
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), at.here[i], at.noise.at(i), analytical, own, self.rules)
         reading = two.settle(*staircases(at, part, two, c, i))
         reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i))
-        places = chosen[c], i
-        found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
-        found.status[places] = reading.status[0]
-        found.value[places], found.bar[places] = reading.value[0], reading.bar[0]
+        kept = np.full(len(c), not only_accept) | ((two.flat[0] == 0) & (reading.status[0] == Status.OK))
+        places = chosen[c[kept]], i[kept]
+        found.broken[places], found.smooth[places] = reading.broken[0, kept], reading.smooth[0, kept]
+        found.status[places] = reading.status[0, kept]
+        found.value[places], found.bar[places] = reading.value[0, kept], reading.bar[0, kept]
+        untold = np.zeros_like(asked)
+        untold[c, i] = (reading.status[0] == Status.INCONCLUSIVE) & (reading.bar[0] > np.abs(reading.value[0]))
+        return untold
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
