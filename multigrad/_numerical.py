@@ -87,10 +87,15 @@ class Numerical:
         return found
 
     def _spare_rounding_of_nothing(self, found: Entries) -> None:
-        """Where f is exactly 0 all around, a derivative may be what rounding leaves of terms that cancel."""
-        nothing = (self.sampler.here == 0) & (self.sampler.noise.level == 0) & (self._swing == 0)
-        rounding = nothing & (np.abs(found.analytical) <= ULPS * self.rules.eps)
-        found.status[rounding & (found.status == Status.MISMATCH)] = Status.UNRESOLVED
+        found.status[self._is_nothing(found) & (found.status > Status.UNRESOLVED)] = Status.UNRESOLVED
+
+    def _is_nothing(self, found: Entries) -> Mask:
+        """Where f is 0 all around, or no more than its noise, and a derivative what rounding leaves of terms that cancel."""
+        noise, rounding = self.sampler.noise, ULPS * self.rules.eps
+        near = np.maximum(np.abs(self.sampler.here), noise.level)
+        beside = self._swing * np.exp2(_ladder.short_ladder(self.rules.eps)[-1])
+        nothing = (np.maximum(near, beside) <= rounding) & (near <= ULPS * noise.sigma)
+        return np.asarray(nothing & (np.abs(found.analytical) <= rounding))
 
     def unfold(self, found: Entries, units: Directions, J: Array) -> Entries:
         """Make the comparison along unit vectors of one along groups.
@@ -130,11 +135,17 @@ class Numerical:
         return every
 
     def _admit_ignorance(self, found: Entries, context: Context) -> None:
-        """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell."""
-        claimed = np.abs(found.analytical)
-        dust = np.maximum(claimed, found.bar) <= context.dust
-        if not ((found.status != Status.UNRESOLVED) & (claimed > 0)).any():
-            found.status[(found.status == Status.UNRESOLVED) & (claimed > 0) & ~dust] = Status.INCONCLUSIVE
+        """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell.
+
+        It is dust nevertheless where f does not move on the large steps of the long ladder either, as a softmax that
+        is summed up; but beside values that could hide anything else nothing counts as dust.
+        """
+        doubtful = _are_all(found) & ~self._is_nothing(found) & ~_are_dust(found, context.dust)
+        if np.count_nonzero(doubtful.any(axis=1)) <= 4 * SUSPECTS:
+            self._follow(found.directions, found, ~doubtful, context)
+        if not (np.abs(found.analytical[found.status == Status.OK]) > 0).any():
+            told = (found.status == Status.OK) | _are_dust(found, np.minimum(context.dust, ULPS * self.rules.eps))
+            found.status[doubtful & ~told] = Status.INCONCLUSIVE
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
@@ -294,3 +305,13 @@ class Numerical:
     def _own(self, context: Context, block: Index | slice) -> Context:
         """What some of the directions are judged against, now that f has been seen."""
         return replace(context.of(block), noise=self.sampler.excusable, reach=self._swing)
+
+
+def _are_all(found: Entries) -> Mask:
+    """The unresolved entries, if no other was resolved but zeros."""
+    unresolved = (found.status == Status.UNRESOLVED) & (found.analytical != 0)
+    return np.asarray(unresolved & ~((found.analytical != 0) & ~unresolved).any())
+
+
+def _are_dust(found: Entries, dust: Array) -> Mask:
+    return np.asarray((found.status == Status.UNRESOLVED) & (np.maximum(np.abs(found.analytical), found.bar) <= dust))
