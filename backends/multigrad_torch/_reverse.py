@@ -20,7 +20,6 @@ from multigrad_torch._repeats import note_rewritten
 from multigrad_torch._undefined import has_users_code, undefined_gradients
 from multigrad_torch._vmap import vmap
 
-
 # Of the largest entry: an iteration that goes on from where it stood (spectral norm) changes it by no more once it is done.
 ROUNDING = 2.0**-40
 
