@@ -66,6 +66,12 @@ def long_ladder(eps: float, x: Array) -> Array:
     return -np.arange(-2.0, lowest + 1, step)
 
 
+def zeros_ladder(eps: float) -> Array:
+    """Rungs below those of the long one, for inputs that are 0: what f does beside 0 may have any scale."""
+    step = 2 if -math.log2(eps) > 15 else 1
+    return -np.arange(round(0.6 * -math.log2(eps)), round(1.7 * -math.log2(eps)), step, dtype=np.float64)
+
+
 def points(x: Array, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
     """Make the points of a ladder and the steps taken: (2 * K * C, n), (K, C, 1 or m) twice."""
     shape = (2, len(exponents), len(directions))

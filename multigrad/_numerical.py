@@ -87,10 +87,15 @@ class Numerical:
         return found
 
     def _spare_rounding_of_nothing(self, found: Entries) -> None:
-        """Where f is exactly 0 all around, a derivative may be what rounding leaves of terms that cancel."""
-        nothing = (self.sampler.here == 0) & (self.sampler.noise.level == 0) & (self._swing == 0)
-        rounding = nothing & (np.abs(found.analytical) <= ULPS * self.rules.eps)
-        found.status[rounding & (found.status == Status.MISMATCH)] = Status.UNRESOLVED
+        found.status[self._is_nothing(found) & (found.status > Status.UNRESOLVED)] = Status.UNRESOLVED
+
+    def _is_nothing(self, found: Entries) -> Mask:
+        """Where f is 0 all around, or no more than its noise, and a derivative what rounding leaves of terms that cancel."""
+        noise, rounding = self.sampler.noise, ULPS * self.rules.eps
+        near = np.maximum(np.abs(self.sampler.here), noise.level)
+        beside = self._swing * np.exp2(_ladder.short_ladder(self.rules.eps)[-1])
+        nothing = (np.maximum(near, beside) <= rounding) & (near <= ULPS * noise.sigma)
+        return np.asarray(nothing & (np.abs(found.analytical) <= rounding))
 
     def unfold(self, found: Entries, units: Directions, J: Array) -> Entries:
         """Make the comparison along unit vectors of one along groups.
@@ -130,11 +135,17 @@ class Numerical:
         return every
 
     def _admit_ignorance(self, found: Entries, context: Context) -> None:
-        """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell."""
-        claimed = np.abs(found.analytical)
-        dust = np.maximum(claimed, found.bar) <= context.dust
-        if not ((found.status != Status.UNRESOLVED) & (claimed > 0)).any():
-            found.status[(found.status == Status.UNRESOLVED) & (claimed > 0) & ~dust] = Status.INCONCLUSIVE
+        """Where not one entry that is not 0 was resolved, what is unresolved is all that there is to tell.
+
+        It is dust nevertheless where f does not move on the large steps of the long ladder either, as a softmax that
+        is summed up; but beside values that could hide anything else nothing counts as dust.
+        """
+        doubtful = _are_all(found) & ~self._is_nothing(found) & ~_are_dust(found, context.dust)
+        if np.count_nonzero(doubtful.any(axis=1)) <= 4 * SUSPECTS:
+            self._follow(found.directions, found, ~doubtful, context)
+        if not (np.abs(found.analytical[found.status == Status.OK]) > 0).any():
+            told = (found.status == Status.OK) | _are_dust(found, np.minimum(context.dust, ULPS * self.rules.eps))
+            found.status[doubtful & ~told] = Status.INCONCLUSIVE
 
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
@@ -224,17 +235,46 @@ class Numerical:
 
     def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         at, part = self.sampler, directions.take(chosen)
-        sampled = at.climb(part, _ladder.long_ladder(self.rules.eps, at.x[part.columns]))
-        c, i = np.nonzero(~sure[chosen])
+        exponents = _ladder.long_ladder(self.rules.eps, at.x[part.columns])
+        untold = self._interpret(part, chosen, exponents, ~sure[chosen], found, context)
+        # Steps so small may be lost in some terms of f and not in others: they can tell that a value is right, not wrong.
+        untold[part.sums((at.x[part.columns] != 0).astype(np.float64)) > 0] = False
+        rows = np.flatnonzero(untold.any(axis=1))
+        if len(rows):
+            exponents = _ladder.zeros_ladder(self.rules.eps)
+            self._interpret(part.take(rows), chosen[rows], exponents, untold[rows], found, context, only_accept=True)
+
+    def _interpret(
+        self,
+        part: Directions,
+        chosen: Index,
+        exponents: Array,
+        asked: Mask,
+        found: Entries,
+        context: Context,
+        only_accept: bool = False,
+    ) -> Mask:
+        """Read entries that are ``asked`` for, shape (C, m), from a ladder, and keep all, or what is accepted by motion.
+
+        Returns:
+            Where nothing is told, and no estimate is larger than its bar.
+        """
+        at = self.sampler
+        sampled = at.climb(part, exponents)
+        c, i = np.nonzero(asked)
         analytical = found.analytical[chosen[c], i][None]
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), at.here[i], at.noise.at(i), analytical, own, self.rules)
         reading = two.settle(*staircases(at, part, two, c, i))
         reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i))
-        places = chosen[c], i
-        found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
-        found.status[places] = reading.status[0]
-        found.value[places], found.bar[places] = reading.value[0], reading.bar[0]
+        kept = np.full(len(c), not only_accept) | ((two.flat[0] == 0) & (reading.status[0] == Status.OK))
+        places = chosen[c[kept]], i[kept]
+        found.broken[places], found.smooth[places] = reading.broken[0, kept], reading.smooth[0, kept]
+        found.status[places] = reading.status[0, kept]
+        found.value[places], found.bar[places] = reading.value[0, kept], reading.bar[0, kept]
+        untold = np.zeros_like(asked)
+        untold[c, i] = (reading.status[0] == Status.INCONCLUSIVE) & (reading.bar[0] > np.abs(reading.value[0]))
+        return untold
 
     def _average(self, directions: Directions, found: Entries, context: Context) -> None:
         """Take another look at entries that rounding hides: both sides agree, but the bar is too wide to say so."""
@@ -265,3 +305,13 @@ class Numerical:
     def _own(self, context: Context, block: Index | slice) -> Context:
         """What some of the directions are judged against, now that f has been seen."""
         return replace(context.of(block), noise=self.sampler.excusable, reach=self._swing)
+
+
+def _are_all(found: Entries) -> Mask:
+    """The unresolved entries, if no other was resolved but zeros."""
+    unresolved = (found.status == Status.UNRESOLVED) & (found.analytical != 0)
+    return np.asarray(unresolved & ~((found.analytical != 0) & ~unresolved).any())
+
+
+def _are_dust(found: Entries, dust: Array) -> Mask:
+    return np.asarray((found.status == Status.UNRESOLVED) & (np.maximum(np.abs(found.analytical), found.bar) <= dust))

@@ -96,3 +96,67 @@ def test_an_output_that_is_rounding(nothing, place):
     assert check_flat(f, x, J).verdict == "ok"
     J[1, 1] = 1e-9
     assert check_flat(f, x, J).verdict in ("mismatch", "inconclusive")
+
+
+def softmax(X):
+    p = np.exp(X - X.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def standard(X):
+    return (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
+
+
+# Whatever x is, their value is 1 or 0, and all that is left of it and of the derivative is rounding.
+INVARIANT = {
+    "sum of a softmax": lambda X: softmax(X).sum(axis=1, keepdims=True),
+    "cosine and sine": lambda X: np.sin(X) ** 2 + np.cos(X) ** 2,
+    "square of a unit vector": lambda X: (X**2).sum(axis=1, keepdims=True) / (X * X).sum(axis=1, keepdims=True),
+    "sum of a standardised vector": lambda X: standard(X).sum(axis=1, keepdims=True),
+    "variance of a standardised vector": lambda X: standard(X).var(axis=1, keepdims=True),
+    "inverse function": lambda X: (np.log(np.exp(X)) - X).sum(axis=1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("f", INVARIANT.values(), ids=INVARIANT)
+@pytest.mark.parametrize("seed", range(4))
+def test_functions_that_do_not_depend_on_x(f, seed):
+    x = np.random.default_rng(seed).uniform(-1.5, 1.5, 5)
+    n, m = len(x), f(x[None]).shape[1]
+    dust = np.random.default_rng(seed).uniform(-2e-16, 2e-16, (m, n))
+    assert run_check(Flat(f, x, dust), modes=("reverse",)).verdict == "ok"
+    for error in (1e-3, 1e-9, 1e-12):
+        assert run_check(Flat(f, x, dust + error), modes=("reverse",)).verdict not in ("ok", "nondifferentiable")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_product_with_the_inverse_is_not_called_wrong(seed):
+    """The value is 1 and 0 to within rounding, often exactly; the derivative has the rounding of terms that cancel."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, 4) + np.array([2.0, 0.0, 0.0, 2.0])
+
+    def f(X):
+        A = X.reshape(-1, 2, 2)
+        return (A @ np.linalg.inv(A)).reshape(len(X), 4)
+
+    dust = rng.uniform(-2e-15, 2e-15, (4, 4))
+    assert run_check(Flat(f, x, dust), modes=("reverse",)).verdict == "ok"
+    assert run_check(Flat(f, x, dust + 1e-6), modes=("reverse",)).verdict not in ("ok", "nondifferentiable")
+
+
+@pytest.mark.parametrize("scale", [1e-16, 1e-12, 1e-6])
+def test_a_small_function_is_more_than_dust(scale):
+    x = np.array([0.3, -0.7])
+    J = scale * np.diag(np.cos(x))
+    assert run_check(Flat(lambda X: scale * np.sin(X), x, J), modes=("reverse",)).verdict == "ok"
+    assert run_check(Flat(lambda X: scale * np.sin(X), x, 0 * J), modes=("reverse",)).verdict == "mismatch"
+    assert run_check(Flat(lambda X: scale * np.sin(X), x, 1.01 * J), modes=("reverse",)).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("offset", [1e13, 1e14, 1e15, 1e16, 1e18])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_what_is_lost_in_large_values_is_no_dust(offset, factor):
+    x = np.array([0.3, -0.7])
+    J = factor * np.cos(x)[None]
+    report = run_check(Flat(lambda X: offset + np.sin(X).sum(axis=1, keepdims=True), x, J), modes=("reverse",))
+    assert report.verdict != "ok"

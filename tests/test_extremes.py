@@ -48,3 +48,45 @@ def test_far_out_no_tie_is_seen_where_slopes_cannot_be(seed):
     x = np.random.default_rng(seed).uniform(-3, 3, 3) * 1e10
     f = lambda X: np.sin(X).sum(axis=1, keepdims=True)
     assert check_flat(f, x, np.cos(x)[None], seed).verdict != "mismatch"
+
+
+SATURATING = {
+    "tanh": lambda X: np.tanh(X),
+    "normalised": lambda X: X / np.maximum(np.abs(X), 1.0),
+    "softsign": lambda X: X / (np.abs(X) + 1.0),
+}
+
+
+@pytest.mark.parametrize("f", SATURATING.values(), ids=SATURATING)
+@pytest.mark.parametrize("scale", [1e-12, 1e-15])
+@pytest.mark.parametrize("seed", range(3))
+def test_beside_0_what_f_does_may_have_any_scale(f, scale, seed):
+    """Vectors are normalised by max(norm, 1e-12)."""
+    slope = np.array([[1 / scale]])
+    assert check_flat(lambda X: f(X / scale), np.zeros(1), slope, seed).verdict == "ok"
+    for factor in (1.1, 0.9, -1.0):
+        assert check_flat(lambda X: f(X / scale), np.zeros(1), factor * slope, seed).verdict in (
+            "inconclusive",
+            "mismatch",
+        )
+
+
+# Steps far below the rounding of a term are lost in it, and not in what else f is made of.
+ABSORBING = {
+    "plain": (lambda X: ((1e8 + X) - 1e8) + 1e-3 * X, 1.001),
+    "steep": (lambda X: ((1e10 + X) - 1e10) + 1e3 * X, 1001.0),
+    "rounded": (lambda X: np.round(np.sin(X) / 1e-9) * 1e-9 + 1e-3 * X, 1.001),
+    "sines": (lambda X: np.sin((1000.0 + X) - 1000.0) + np.sinh(X), 2.0),
+}
+
+
+@pytest.mark.parametrize(("f", "right"), ABSORBING.values(), ids=ABSORBING)
+@pytest.mark.parametrize("seed", range(3))
+def test_beside_0_the_smallest_steps_accuse_nothing_that_is_lost_in_them(f, right, seed):
+    assert check_flat(f, np.zeros(1), np.array([[right]]), seed).verdict != "mismatch"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_beside_0_the_smallest_steps_excuse_nothing_that_is_lost_in_them(seed):
+    f, _ = ABSORBING["sines"]
+    assert check_flat(f, np.zeros(1), np.array([[1.0]]), seed).verdict != "ok"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multigrad._directions import unit_vectors
-from multigrad._ladder import long_ladder, points, samples, short_ladder
+from multigrad._ladder import long_ladder, points, samples, short_ladder, zeros_ladder
 
 DOUBLE, SINGLE, BFLOAT16 = 2.0**-52, 2.0**-23, 2.0**-7
 
@@ -34,9 +34,10 @@ def test_steps_taken_are_exact_or_lost(x, seed):
 
 @pytest.mark.parametrize("eps", [DOUBLE, SINGLE, BFLOAT16])
 def test_rungs(eps):
-    for ladder in (short_ladder(eps), long_ladder(eps, np.ones(1))):
+    for ladder in (short_ladder(eps), long_ladder(eps, np.ones(1)), zeros_ladder(eps)):
         assert (np.diff(ladder) == np.diff(ladder)[0]).all() and np.diff(ladder)[0] < 0
     assert long_ladder(eps, np.ones(1))[-1] > np.log2(eps)
+    assert long_ladder(eps, np.zeros(1))[-1] > zeros_ladder(eps)[-1]
 
 
 @pytest.mark.parametrize("x", [1e-12, 1e-100, 1e-300])

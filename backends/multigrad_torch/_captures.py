@@ -17,7 +17,8 @@ def reached(fn: Callable[..., Any]) -> Found:
     """The modules, tensors and generators that ``fn`` can reach, by name; the function itself goes by ``""``.
 
     Looked through: closure cells, default arguments, the globals that the code names, ``functools.partial``, the
-    object of a bound method, the attributes of a callable object, functions found there, and one level of containers.
+    object of a bound method, the attributes of a callable object, functions found there, the methods of an
+    ``autograd.Function``, and one level of containers.
     """
     found: Found = {}
     seen: set[int] = set()
@@ -46,7 +47,9 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from _of_function(value.__func__)
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value)
-    elif not isinstance(value, type) and type(value).__module__.partition(".")[0] not in ("torch", "numpy", "builtins"):
+    elif isinstance(value, type):
+        yield from _of_class(value)
+    elif type(value).__module__.partition(".")[0] not in ("torch", "numpy", "builtins"):
         yield from _attributes(value)
     elif name.count("[") == 0:
         yield from _items(value)
@@ -61,8 +64,17 @@ def _items(value: Any) -> Iterator[tuple[str, Any]]:
 def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(owner, torch.nn.Module | Tensor):
         yield "self", owner
-    elif not isinstance(owner, type | types.ModuleType):
+    elif isinstance(owner, type):
+        yield from _of_class(owner)
+    elif not isinstance(owner, types.ModuleType):
         yield from getattr(owner, "__dict__", {}).items()
+
+
+def _of_class(owner: type) -> Iterator[tuple[str, Any]]:
+    if issubclass(owner, torch.autograd.Function):
+        for base in owner.__mro__:
+            for method in vars(base).values():
+                yield from _of_function(getattr(method, "__func__", method))
 
 
 def _of_function(function: Any) -> Iterator[tuple[str, Any]]:

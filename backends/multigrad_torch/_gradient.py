@@ -63,8 +63,7 @@ class Gradient(Program):
                 handed.append(leaf)
                 continue
             wanted.append(leaf if leaf.requires_grad else leaf.requires_grad_(True))
-            refuses = place.tensor.is_leaf and place.tensor.requires_grad
-            handed.append(leaf if refuses else copied(leaf))
+            handed.append(leaf if self.is_leaf(place) else copied(leaf))
         return wanted, handed
 
     def _cotangent(self, leaf: Leaf, output: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -14,10 +15,17 @@ from multigrad_torch._promote import AsWritten, Promotion
 
 @dataclass
 class Graph:
-    """The outputs that carry a graph, the leaves whose gradient is wanted, and the arithmetic of both passes."""
+    """The outputs that carry a graph, and the leaves whose gradient is wanted.
+
+    Attributes:
+        handed: all that the function was given.
+        evaluation: the arithmetic of both passes.
+        used: whether a backward has run on it.
+    """
 
     outputs: list[Tensor]
     inputs: list[Tensor]
+    handed: Sequence[Any]
     evaluation: Promotion | AsWritten
     used: bool = False
 
@@ -28,8 +36,8 @@ def trace(program: Program, x: Array) -> tuple[Graph, list[Tensor]]:
     The state must be open, ``params.tracked()`` too.
     """
     evaluation = program.evaluation()
-    leaves, outputs = program.tracked(x, evaluation)
-    return Graph([output for output in outputs if output.requires_grad], leaves, evaluation), outputs
+    leaves, handed, outputs = program.tracked(x, evaluation)
+    return Graph([output for output in outputs if output.requires_grad], leaves, handed, evaluation), outputs
 
 
 def engine(graph: Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

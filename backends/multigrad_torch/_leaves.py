@@ -22,6 +22,7 @@ class Slot:
 
     Attributes:
         leaf: what the core knows of it.
+        path: what it is called.
         tensor: the user's own tensor, never written to.
         given: its dtype.
         dtype: the dtype that numbers are made in: the given one, or float64 for it.
@@ -34,8 +35,8 @@ class Slot:
         self.sparse = tensor.layout != torch.strided
         self.subclass = type(tensor) not in (Tensor, torch.nn.Parameter)
         numbers = _sparse.stored(tensor) if self.sparse else tensor
-        name = f"{path}.values()" if self.sparse else path
-        self.leaf = Leaf(name, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
+        self.path = f"{path}.values()" if self.sparse else path
+        self.leaf = Leaf(self.path, tuple(numbers.shape), str(tensor.dtype).removeprefix("torch."), start)
         self.slice, self.size = self.leaf.slice, self.leaf.size
         self.strides = _own_strides(numbers)
         self._ordinary = tensor.device.type == "cpu" and numbers.is_contiguous() and numbers.numel() > 0
@@ -71,6 +72,12 @@ class Slot:
         """The flat numbers of such a tensor, shape (size,)."""
         return flat_numbers(_sparse.stored(tensor) if self.sparse else tensor)
 
+    def changed(self, handed: Any, row: Array) -> bool:
+        """Whether what was made of the flat point ``row`` is no longer that."""
+        if handed.shape != self.tensor.shape or handed.layout != self.tensor.layout:
+            return True
+        return not np.array_equal(self.numbers(handed), row[self.slice], equal_nan=True)
+
     def gradient(self, tensor: Tensor | None, rows: tuple[int, ...] = ()) -> Array:
         """The flat numbers of a gradient with respect to such a tensor, of whatever layout; shape rows + (size,)."""
         if tensor is None:
@@ -94,8 +101,8 @@ class Fixed:
             return copied(self.value.detach())
         return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
 
-    def changed(self, handed: Any) -> bool:
-        """Whether a copy is no longer what was handed out."""
+    def changed(self, handed: Any, _: Array) -> bool:
+        """Whether a copy is no longer what was handed out, at whatever point."""
         if isinstance(self.value, Tensor):
             return not same(handed, self.value)
         return isinstance(self.value, np.ndarray) and not np.array_equal(handed, self.value)

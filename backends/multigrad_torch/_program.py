@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,7 +34,7 @@ class Program:
         outputs: the pattern of what it returns; set by the first call.
         promoted: whether it is evaluated in float64 instead of the precision that it is written for.
         findings: what was noticed; grows.
-        rewritten: fixed inputs that the first call has written to, by path, as it has left them.
+        rewritten: fixed inputs that the first call or its backward has written to, by path, as it has left them.
     """
 
     outputs: Outputs
@@ -61,6 +61,7 @@ class Program:
             raise InvalidUse("no_differentiable_input", _nothing_to_check(self.fixed))
         self.findings: list[Finding] = []
         self.rewritten: dict[str, Any] = {}
+        self._only_copies = False
         self.promoted = False
         self._nominal = nominal_dtype(slot.given for slot in self.slots)
 
@@ -114,8 +115,26 @@ class Program:
         """Such a call on what the first call has left of the fixed inputs. The state must be open."""
         values, others = self.split(self.values(row))
         with torch.enable_grad(), self.params.at(others):
-            handed = [_as_users(slot, v) for slot, v in zip(self.arguments, values, strict=True)]
-            return pack(self.outputs.take(self.call(self.as_left(self.arrange(handed)))))
+            handed = self.arrange(self._as_users(values))
+            return pack(self.outputs.take(self.call(self.as_left(handed))))
+
+    def first(self, row: Array) -> Any:
+        """What the first call returns. The state must be open.
+
+        A leaf of the graph refuses to be written to; a copy does not, and shows that this is what was tried. From then
+        on the function gets copies.
+        """
+        try:
+            return self.returned(row, thorough=True)
+        except RuntimeError:
+            self.state.restore()
+            self._only_copies = True
+            with suppress(Exception):
+                returned = self.returned(row, thorough=True)
+                if self.findings:
+                    return returned
+            self._only_copies = False
+            raise
 
     def returned(self, row: Array, thorough: bool = False) -> Any:
         """What a call as the user would make it returns. Notes the inputs that it changed; the state must be open.
@@ -126,63 +145,71 @@ class Program:
         """
         values, others = self.split(self.values(row))
         with torch.enable_grad(), self.params.at(others):
-            leaves = self.arrange([_as_users(slot, v) for slot, v in zip(self.arguments, values, strict=True)])
+            leaves = self.arrange(self._as_users(values))
             versions = [_version(leaf) for leaf in leaves]
             returned = self.call(leaves)
         for place, leaf, version in zip(self._places, leaves, versions, strict=True):
-            if thorough or _version(leaf) != version:
+            moved = _version(leaf) != version
+            if moved and self._only_copies and isinstance(place, Slot):
+                self.note_written(place.path)  # a leaf refuses to be written to, be it with the same numbers
+            elif thorough or moved:
                 self._note_change(place, leaf, row, thorough)
         return returned
 
-    def tracked(self, row: Array, evaluation: Promotion | AsWritten | None = None) -> tuple[list[Tensor], list[Tensor]]:
-        """A call in which every checked leaf requires a gradient: these leaves, and the outputs with their graph.
+    def tracked(
+        self, row: Array, evaluation: Promotion | AsWritten | None = None
+    ) -> tuple[list[Tensor], list[Any], list[Tensor]]:
+        """A call in which every checked leaf requires a gradient: these, all that was handed in, and the outputs.
 
         The state must be open, ``params.tracked()`` too.
         """
         values, _ = self.split(self.values(row))
         leaves = [slot.hand(value).requires_grad_(True) for slot, value in zip(self.arguments, values, strict=True)]
         # A leaf of the graph refuses in-place writes, so the user gets one only where the user's own is one.
-        handed = [
-            leaf if slot.tensor.is_leaf and slot.tensor.requires_grad else copied(leaf)
-            for slot, leaf in zip(self.arguments, leaves, strict=True)
-        ]
+        pairs = zip(self.arguments, leaves, strict=True)
+        handed = self.arrange([leaf if self.is_leaf(slot) else copied(leaf) for slot, leaf in pairs])
         params = [slot.tensor for slot in self.params.slots]
         evaluation = evaluation or self.evaluation()
         with torch.enable_grad():
-            outputs = self.outputs.take(self.call(self.arrange(handed), evaluation))
+            outputs = self.outputs.take(self.call(handed, evaluation))
             evaluation.evaluated(params)
-        return [*leaves, *params], outputs
+        return [*leaves, *params], handed, outputs
+
+    def is_leaf(self, slot: Slot) -> bool:
+        """Whether the function gets a leaf of the graph there: where the user's is one, unless it writes to it."""
+        return slot.tensor.is_leaf and slot.tensor.requires_grad and not self._only_copies
+
+    def _as_users(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """The checked arguments; each requires a gradient, or is a leaf of the graph, where the user's is so."""
+        handed = []
+        for slot, value in zip(self.arguments, values, strict=True):
+            tensor = slot.hand(value).requires_grad_(slot.tensor.requires_grad)
+            handed.append(tensor if self.is_leaf(slot) or not tensor.requires_grad else copied(tensor))
+        return handed
+
+    def note_changes(self, handed: Sequence[Any], row: Array) -> None:
+        """Report, or keep among the rewritten, the inputs that are not what was handed in at the flat point ``row``."""
+        for place, leaf in zip(self._places, handed, strict=True):
+            self._note_change(place, leaf, row, first=True)
 
     def _note_change(self, place: Slot | Fixed, leaf: Any, row: Array, first: bool) -> None:
-        if isinstance(place, Fixed):
-            if place.path not in self.rewritten and place.changed(leaf):
-                if first:
-                    self.rewritten[place.path] = leaf
-                else:
-                    self.note_written(place.path)
+        # A fixed input that the first call has left so may be a record, which the value does not depend on.
+        if place.path in self.rewritten or not place.changed(leaf, row):
             return
-        changed = leaf.shape != place.tensor.shape or leaf.layout != place.tensor.layout
-        if changed or not np.array_equal(place.numbers(leaf), row[place.slice], equal_nan=True):
-            self.note_written(place.leaf.path)
+        if first and isinstance(place, Fixed):
+            self.rewritten[place.path] = leaf
+        else:
+            self.note_written(place.path)
 
     def note_written(self, path: str) -> None:
-        """Report an input that is not what it was before the call."""
-        evidence = "the function writes to this input in place: after the call it is not what was passed"
+        """Report an input that is written to."""
+        evidence = "the function or its backward writes to this input in place: afterwards it is not what was passed"
         self.note(Finding("mutates_input", evidence, where=path, remedy="work on a clone of the input"))
 
     def note(self, finding: Finding) -> None:
         """Keep a finding, unless there is one of its kind at its place."""
         if (finding.kind, finding.where) not in {(known.kind, known.where) for known in self.findings}:
             self.findings.append(finding)
-
-
-def _as_users(slot: Slot, values: Tensor) -> Tensor:
-    """A tensor that requires a gradient, or is a leaf of the graph, where the user's is so."""
-    tensor = slot.hand(values)
-    if not slot.tensor.requires_grad:
-        return tensor
-    tensor.requires_grad_(True)
-    return tensor if slot.tensor.is_leaf else copied(tensor)
 
 
 def _version(leaf: Any) -> int:

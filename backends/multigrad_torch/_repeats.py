@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -25,7 +27,7 @@ def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:
     state = program.state
     with state:
         with state.learning():
-            returned = program.returned(x, thorough=True)
+            returned = program.first(x)
             program.outputs = Outputs(returned)
             first = pack(program.outputs.take(returned))
         drawn = state.get_random()
@@ -48,7 +50,7 @@ def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:
     if touched:
         _note_memory(program, x, drawn)
     if program.rewritten:
-        _note_written(program, x, drawn)
+        note_rewritten(program, x, drawn, program.rewritten)
     return np.stack([first, second]), graph if same and not (touched or state.written) else None
 
 
@@ -106,8 +108,8 @@ def _note_memory(program: Program, x: Array, drawn: list[Tensor]) -> None:
         )
 
 
-def _note_written(program: Program, x: Array, drawn: list[Tensor]) -> None:
-    """Report the fixed inputs that a call writes to, unless its value does not depend on what it has written.
+def note_rewritten(program: Program, x: Array, drawn: list[Tensor], paths: Iterable[str]) -> None:
+    """Report fixed inputs that are written to, unless the value does not depend on what is written.
 
     Running statistics are no more than a record, whereas a scratch array that is read again makes every call another.
     """
@@ -115,7 +117,7 @@ def _note_written(program: Program, x: Array, drawn: list[Tensor]) -> None:
         state.set_random(drawn)
         after = program.repeated(x)
     if not _equal(_from(program, x, drawn), after):
-        for path in program.rewritten:
+        for path in paths:
             program.note_written(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
@@ -12,20 +11,17 @@ from torch import Tensor
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Defect, Unsupported, first_line
 from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._graph import Graph, engine, trace
 from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
+from multigrad_torch._refusals import explained
+from multigrad_torch._repeats import note_rewritten
 from multigrad_torch._undefined import has_users_code, undefined_gradients
 from multigrad_torch._vmap import vmap
 
-_WRONG_SHAPE = re.compile(r"returned an invalid gradient at index (\d+) - got (.*) but expected .*?(\[.*?\])")
-
-# Torch tells by itself where a loss depends on the free phase of eigenvectors.
-_ILL_DEFINED = ("it is ill-defined", "it ill-defined")
-
-_NO_REVERSE_MODE = ("no autograd formula was registered", "derivative for", "once_differentiable")
+# Of the largest entry: an iteration that goes on from where it stood (spectral norm) changes it by no more once it is done.
+ROUNDING = 2.0**-40
 
 
 class Reverse:
@@ -38,6 +34,7 @@ class Reverse:
         self._keeps = True
         self._first: tuple[Array, Array] | None = None
         self._compared = False
+        self._inspected = self._recalled = False
         self._vectorised = False
         self._drawn: list[Tensor] | None = None  # where a backward that draws random numbers has left the generators
 
@@ -49,7 +46,13 @@ class Reverse:
         """(k, m) -> (k, n)."""
         if not self._attached:
             return np.zeros((len(U), len(self._x)))
+        rewritten = set(self._program.rewritten)
         product = self._one(U[0])[None] if len(U) == 1 else self._several(U)
+        if new := self._program.rewritten.keys() - rewritten:
+            note_rewritten(self._program, self._x, self._program.state.random, new)
+        if not self._recalled and (self._program.state.written or self._program.state.rebound):
+            self._recalled = True
+            self._note_memory(np.ones_like(U[0]))
         if not self._keeps or self._program.state.written:
             self._graph = None  # what the graph has saved may have been put back since
         return product
@@ -58,7 +61,7 @@ class Reverse:
         try:
             gradient = self._run_on_any_graph(u)
         except RuntimeError as error:
-            raise _explained(error) from error
+            raise explained(error) from error
         if self._compared:
             return gradient
         if self._first is None:
@@ -75,7 +78,7 @@ class Reverse:
         kept = self._graph is not None and self._graph.used
         try:
             return self._run(u)
-        except RuntimeError:
+        except Exception:
             self._graph = None
             if not kept:
                 raise
@@ -108,6 +111,7 @@ class Reverse:
                 handed = self._hand(graph, u, expand=False)
                 gradients = self._drawing(graph, handed)
             self._note_written(handed)
+            self._inspect(graph)
             return self._read(gradients)
 
     def _drawing(self, graph: Graph, handed: Sequence[Cotangent]) -> Sequence[Tensor | None]:
@@ -151,6 +155,7 @@ class Reverse:
                 self._graph = None
                 raise
             self._vectorised = True
+            self._inspect(graph)
             return self._read([next(found) if some else None for some in reached], (len(U),))
 
     def _point(self) -> AbstractContextManager[None]:
@@ -163,9 +168,30 @@ class Reverse:
     def sample(self, u: Array) -> tuple[Array, Array]:
         """The value (m,) and the product with u (m,), shape (n,), by one call and one backward."""
         with self._program.state, self._point(), self._program.params.tracked():
-            graph, outputs = trace(self._program, self._x)
-            gradients = self._backward(graph, self._hand(graph, u)) if graph.outputs else [None] * len(graph.inputs)
-            return pack(outputs), self._read(gradients)
+            return self._sampled(u)
+
+    def _sampled(self, u: Array) -> tuple[Array, Array]:
+        graph, outputs = trace(self._program, self._x)
+        gradients = self._backward(graph, self._hand(graph, u)) if graph.outputs else [None] * len(graph.inputs)
+        return pack(outputs), self._read(gradients)
+
+    def _note_memory(self, u: Array) -> None:
+        """Sample twice without putting back what the first has changed, from the same random numbers."""
+        fresh = np.concatenate(self.sample(u))
+        with self._program.state as state, self._point(), self._program.params.tracked():
+            first = np.concatenate(self._sampled(u))
+            state.set_random(state.random)
+            second = np.concatenate(self._sampled(u))
+        rounding = ROUNDING * float(np.max(np.abs(first), initial=0.0, where=np.isfinite(first)))
+        alike = np.allclose(first, second, rtol=0.0, atol=rounding, equal_nan=True)
+        if alike or not np.array_equal(first, fresh, equal_nan=True):
+            return
+        evidence = (
+            "a backward changes tensors or module attributes that the value or the gradient depends on: a second call "
+            f"and backward at the same point differ by up to {float(np.nanmax(np.abs(second - first))):.3g}"
+        )
+        remedy = "keep what a backward remembers out of values and gradients; it was put back after every call here"
+        self._program.note(Finding("mutates_state", evidence, remedy=remedy))
 
     def _forward(self) -> Graph:
         return trace(self._program, self._x)[0]
@@ -187,6 +213,15 @@ class Reverse:
 
     def _hand_strided(self, graph: Graph, u: Array) -> list[Cotangent]:
         return self._hand(graph, u, expand=False)
+
+    def _inspect(self, graph: Graph) -> None:
+        """Look once for inputs that a backward has written to. If there are any, each gets a graph of its own."""
+        if self._inspected:
+            return
+        self._inspected = True
+        known = len(self._program.findings), len(self._program.rewritten)
+        self._program.note_changes(graph.handed, self._x)
+        self._keeps &= known == (len(self._program.findings), len(self._program.rewritten))
 
     def _note_written(self, handed: Sequence[Cotangent]) -> None:
         for cotangent in handed:
@@ -212,20 +247,3 @@ def _accumulated(graph: Graph, cotangents: Sequence[Tensor], others: Sequence[Te
         finally:
             for leaf, gradient in kept:
                 leaf.grad = gradient
-
-
-def _explained(error: RuntimeError) -> Exception:
-    if any(text in str(error) for text in _ILL_DEFINED):
-        remedy = "make the value independent of what is free: the phase or the basis of the vectors"
-        return Defect(Finding("ill_defined", first_line(error), where="reverse", remedy=remedy))
-    if any(text in str(error) for text in _NO_REVERSE_MODE):
-        return Unsupported(f"no reverse mode: {first_line(error)}")
-    match = _WRONG_SHAPE.search(str(error))
-    if match is None:
-        return error
-    index, got, expected = match.groups()
-    node = str(error).partition(" ")[2].partition(" returned")[0] or "the backward"
-    evidence = f"{node} returns a gradient of shape {got} for its argument {index}, which has shape {expected}"
-    return Defect(
-        Finding("wrong_shape", evidence, where="reverse", remedy="return each gradient in the shape of its argument")
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,13 @@ def _cut(graph: Graph) -> Graph:
     """The same graph below a node that passes undefined gradients on."""
     undefined = torch._C._functions.UndefinedGrad
     cut: Any = [undefined()(output) for output in graph.outputs]
-    return Graph(cut, graph.inputs, graph.evaluation)
+    return replace(graph, outputs=cut)
 
 
 def _alone(
     graph: Graph, hand: Callable[[Graph, Array], Sequence[Cotangent]], u: Array, i: int
 ) -> tuple[Tensor | None, ...]:
-    return engine(Graph([graph.outputs[i]], graph.inputs, graph.evaluation), [hand(graph, u)[i].tensor])
+    return engine(replace(graph, outputs=[graph.outputs[i]]), [hand(graph, u)[i].tensor])
 
 
 def _absolute(gradients: Sequence[Tensor | None]) -> float:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from multigrad import check_grad
 from multigrad.errors import InvalidUse
 from multigrad_torch._captures import reached
 
@@ -129,6 +130,24 @@ def test_captured_custom_function_sees_the_exchanged_weight():
     f = flatten(lambda x: Scale.apply(x, w), real(2), params="captured")
     np.testing.assert_allclose(numerical(f)[:, 2:], np.diag(f.x[:2]), atol=1e-9)
     np.testing.assert_allclose(reverse(f)[:, 2:], np.diag(3 * f.x[:2]))
+
+
+@pytest.mark.parametrize("wrap", [lambda apply: apply, lambda apply: lambda x: apply(x)], ids=["bare", "called"])
+def test_what_a_custom_function_captures_is_found_and_gets_no_gradient(wrap):
+    w = real(2).requires_grad_()
+
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * w
+
+    fn = wrap(Scale.apply)
+    assert len(flatten(fn, real(2), params="captured").inputs) == 2
+    assert check_grad(fn, real(2), params="captured", raise_exception=False).verdict == "mismatch"
 
 
 def test_nonleaf_captures():

@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from multigrad import check_grad
 from multigrad.errors import Defect
 
 from .flattening import flatten, imaginary, numerical, real, reverse
@@ -62,6 +63,25 @@ def test_a_gradient_of_the_wrong_shape():
     assert "shape [2] for its argument 0, which has shape [3]" in caught.value.finding.evidence
 
 
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda g: (2 * g, g), "2 gradients for 1 arguments"),
+        (lambda g: (), "0 gradients for 1 arguments"),
+        (lambda g: 2.0, "a float where a tensor or None is due"),
+        (lambda g: g.numpy(), "a numpy.ndarray where a tensor"),
+        (lambda g: 2 * g + 0j, "a complex gradient for a real argument"),
+    ],
+    ids=["more", "none", "number", "array", "complex"],
+)
+def test_what_is_no_gradient_of_the_arguments_is_told(returned, words):
+    report = check_grad(with_backward(lambda ctx, g: returned(g)).apply, real(3), raise_exception=False)
+    assert report.verdict == "inconclusive"
+    (finding,) = (one for one in report.findings if one.severity == "error")
+    assert finding.kind == "wrong_shape"
+    assert words in finding.evidence
+
+
 def test_exceptions_of_the_backward_come_through():
     def backward(ctx, g):
         raise KeyError("mine")
@@ -111,6 +131,31 @@ def test_a_backward_that_can_run_only_once():
     f = flatten(Once.apply, real(3))
     np.testing.assert_array_equal(reverse(f), 2 * np.eye(3))
     np.testing.assert_array_equal(f.vjp(np.eye(3)), 2 * np.eye(3))
+
+
+def forget(ctx):
+    ctx.kept = None
+
+
+def delete(ctx):
+    del ctx.kept
+
+
+@pytest.mark.parametrize("consume", [forget, delete, lambda ctx: ctx.kept.clear()], ids=["None", "del", "clear"])
+def test_a_backward_that_drops_what_it_kept(consume):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.kept = [x.clone()]
+            return x**2
+
+        @staticmethod
+        def backward(ctx, g):
+            g = 2 * ctx.kept[0] * g
+            consume(ctx)
+            return g
+
+    assert check_grad(Square.apply, real(3)).verdict == "ok"
 
 
 @pytest.mark.parametrize("reentrant", [False, True])

@@ -10,6 +10,11 @@ from multigrad import check_grad
 from .flattening import flatten, real
 
 
+def kinds(report):
+    """Those of the errors that were found."""
+    return {finding.kind for finding in report.findings if finding.severity == "error"}
+
+
 def everything(f):
     """All that a check does with a flat function."""
     n, m = len(f.x), f.repeats.shape[1]
@@ -134,6 +139,40 @@ def test_mutated_inputs_are_found_and_the_users_stay():
     np.testing.assert_array_equal(f.vjp(np.ones((1, 1))), [[2, 2]])
 
 
+WRITES = {
+    "mul_": lambda x: x.mul_(2),
+    "view": lambda x: x[0].mul_(2),
+    "relu": lambda x: nn.functional.relu(x, inplace=True),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_leaf_that_refuses_to_be_written_to_is_found_as_well(write):
+    def fn(x):
+        write(x)
+        return x.sin()
+
+    x = (real(3).abs() + 1).requires_grad_()
+    before = x.detach().clone()
+    report = check_grad(fn, x, raise_exception=False)
+    assert (report.verdict, kinds(report)) == ("inconclusive", {"mutates_input"})
+    assert torch.equal(x, before)
+
+
+def test_a_wrong_gradient_is_found_where_a_leaf_is_written_to():
+    assert check_grad(lambda x: x.mul_(2).detach() * x, real(3).requires_grad_(), raise_exception=False).verdict == (
+        "mismatch"
+    )
+
+
+def test_an_error_that_is_not_about_a_leaf_comes_through():
+    def fn(x):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        flatten(fn, real(3).requires_grad_())
+
+
 def test_writes_past_the_version_counter_are_found():
     def fn(x):
         x.detach().numpy()[0] = 5
@@ -223,3 +262,65 @@ def test_fixed_inputs_written_to_at_a_perturbed_point_only():
     assert f.findings == []
     f(np.array([[-1.0, 1.0]]))
     assert [(o.kind, o.where) for o in f.findings] == [("mutates_input", "inputs[1]")]
+
+
+def product(write):
+    """x * w, whose backward writes to what it has saved: x and w."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w, record):
+            ctx.save_for_backward(x, w, record)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w, record = (saved.data for saved in ctx.saved_tensors)
+            gradients = g * w, g * x, None
+            write(x, w, record)
+            return gradients
+
+    return Product.apply
+
+
+@pytest.mark.parametrize(
+    ("write", "written"),
+    [
+        (lambda x, w, record: x.zero_(), "inputs[0]"),
+        (lambda x, w, record: x.mul_(1.5), "inputs[0]"),
+        (lambda x, w, record: w.sub_(0.1 * x), "inputs[1]"),
+        (lambda x, w, record: record.add_(x), None),
+    ],
+    ids=["cleared", "scaled", "fixed", "record"],
+)
+@pytest.mark.parametrize("leaf", [True, False])
+def test_a_backward_that_writes_to_an_input(write, written, leaf):
+    x = real(3).requires_grad_()
+    inputs = (x if leaf else x * 1, real(3, seed=1), real(3, seed=2))
+    before = [one.detach().clone() for one in inputs]
+    report = check_grad(product(write), inputs, raise_exception=False)
+    places = [finding.where for finding in report.findings if finding.severity == "error"]
+    assert (report.verdict, places) == ("inconclusive" if written else "ok", [written] if written else [])
+    assert all(map(torch.equal, inputs, before))
+
+
+@pytest.mark.parametrize("harmful", [True, False])
+def test_a_backward_that_writes_to_what_the_function_captures(harmful):
+    w, record = real(3), torch.zeros(3, dtype=torch.float64)
+    before = w.clone()
+
+    class Step(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            gradient = g * w
+            (w if harmful else record).sub_(0.1 * g)
+            return gradient
+
+    report = check_grad(lambda x: Step.apply(x), real(3, seed=1), raise_exception=False)
+    assert (report.verdict, kinds(report)) == (("inconclusive", {"mutates_state"}) if harmful else ("ok", set()))
+    assert torch.equal(w, before)
+    assert not record.any()
