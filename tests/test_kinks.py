@@ -103,6 +103,16 @@ def test_pieces_that_join_smoothly(f, with_slope):
     assert check_flat(g, np.array([c]), np.array([[slope + 0.01]])).verdict == "mismatch"
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("power", [1.5, 2, 3])
+@pytest.mark.parametrize("c", [0.0, 0.37, -1.0, 100.0])
+def test_flat_on_one_side(turn, power, c):
+    """A squared hinge at its margin is 0, and so is its slope: how steep it is beside x is seen on either side."""
+    f = lambda X: np.maximum(turn * (X - c), 0) ** power
+    assert check_flat(f, np.array([c]), np.zeros((1, 1))).verdict == "ok"
+    assert check_flat(f, np.array([c]), np.array([[0.01]])).verdict == "mismatch"
+
+
 @pytest.mark.parametrize("d", [1e-10, -1e-8, 1e-6, -1e-4])
 @pytest.mark.parametrize(
     ("f", "slope"), [(lambda X: X - np.floor(X), 1.0), (lambda X: np.floor(X) + 3 * X, 3.0)], ids=["saw", "steps"]
