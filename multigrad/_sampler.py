@@ -76,7 +76,7 @@ class Sampler:
         away = step / np.linalg.norm(direction) * direction * self._scale()
         rise = np.abs(self.f(self.x + np.stack([away, -away])) - self.here)
         quotient = (rise - 2 * self.noise.of(np.abs(self.here), self.eps)) / step
-        return np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0)
+        return np.asarray(np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0))
 
     def climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder of steps; where the noise is unknown it is measured in the same batch."""
