@@ -72,7 +72,7 @@ class Sampler:
         Along each by itself f may be 0, or hardly more than rounding, as a product is of which two factors are.
         """
         step = np.exp2(_ladder.short_ladder(self.eps)[0])
-        direction = signed(self.rng, 0.5, 1.0, self.x.shape)
+        direction = signed(self.rng.spawn(1)[0], 0.5, 1.0, self.x.shape)
         away = step / np.linalg.norm(direction) * direction * self._scale()
         rise = np.abs(self.f(self.x + np.stack([away, -away])) - self.here)
         quotient = (rise - 2 * self.noise.of(np.abs(self.here), self.eps)) / step
