@@ -59,9 +59,9 @@ def excuse_cancellation(
     status = np.where(excused, np.int8(Status.INCONCLUSIVE), leg.status)
     evidence = (
         f"the derivative itself jumps about around the inputs as much as it is off, which is {worst:.1g} of an entry: it "
-        "is the small difference of large terms, and has their rounding"
+        "is the small difference of large terms, as a finite difference is, and has their rounding"
     )
-    remedy = "check at a point where less cancels, or write the function so that it does not"
+    remedy = "check at a point where less cancels, or write the derivative so that it does not"
     return replace(leg, status=status), [Finding("precision", evidence, leg.mode, remedy)]
 
 

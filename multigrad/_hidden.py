@@ -52,7 +52,8 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
         along = probes * scale_of(sampler.x)[columns] / found.directions.weights[columns]
         claimed, summed = (along @ values[np.ix_(columns, rows)] for values in (found.analytical, found.value))
         slack = np.abs(along) @ found.bar[np.ix_(columns, rows)]
-        bent = _bent(sampler, columns, probes, rows, summed, slack, rules)
+        excess = np.abs(claimed - summed).max(axis=0)
+        bent = _bent(sampler, columns, probes, rows, summed, slack, excess, rules)
         rows, claimed = rows[bent], claimed[:, bent]
         if not len(rows):
             return rows
@@ -103,11 +104,19 @@ def _probes(k: int, rng: np.random.Generator) -> Array:
 
 
 def _bent(
-    sampler: Sampler, columns: Index, probes: Array, rows: Index, summed: Array, slack: Array, rules: Rules
+    sampler: Sampler,
+    columns: Index,
+    probes: Array,
+    rows: Index,
+    summed: Array,
+    slack: Array,
+    excess: Array,
+    rules: Rules,
 ) -> Mask:
     """Whether the slope along some probe is no sum of partial derivatives, beyond the error bars; shape (rows,).
 
-    ``summed`` are the sums of the estimated partial derivatives, give or take ``slack``.
+    ``summed`` are the sums of the estimated partial derivatives, give or take ``slack``. What ``excess`` over them is
+    to be excused, shape (rows,), must show: where f is 0 up to terms of second order, rounding alone looks bent.
     """
     k = len(columns)
     weights = (probes * scale_of(sampler.x)[columns]).ravel()
@@ -115,7 +124,11 @@ def _bent(
     slope = _look_along(sampler, oblique, rules)
     value, bar = slope.value[:, rows], slope.bar[:, rows]
     apart = np.abs(value - summed) > 2 * (bar + slack) + BENT * np.abs(value)
-    return np.asarray((apart | slope.broken[:, rows]).any(axis=0))
+    step = np.sqrt(rules.eps) * np.array([1.0, -1.0])[:, None, None]
+    values = sampler.f((sampler.x + step * oblique.dense()).reshape(-1, sampler.x.size))
+    quotients = (values[:, rows].reshape(2, *value.shape) - sampler.here[rows]) / step
+    shows = np.abs(quotients - summed).max(axis=0) > BENT * excess
+    return np.asarray(((apart | slope.broken[:, rows]) & shows).any(axis=0))
 
 
 def _look_along(sampler: Sampler, directions: Directions, rules: Rules) -> Reading:

@@ -153,7 +153,7 @@ class Numerical:
         error = self.sampler.noise.of(np.abs(self.sampler.here), self.rules.eps)
         self._swing = np.maximum(self._swing, _acceptance.swing(sampled, self.sampler.here, error))
         # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
-        own = replace(self._own(context, block), reach=np.zeros_like(self.sampler.here))
+        own = self._own(context, block)
         analytical = found.analytical[block]
         plain = self._accept(sampled, exponents, analytical, own)
         found.value[block], found.bar[block], sure = plain.value, plain.bar, plain.accepted
@@ -263,7 +263,7 @@ class Numerical:
         sampled = at.climb(part, exponents)
         c, i = np.nonzero(asked)
         analytical = found.analytical[chosen[c], i][None]
-        own = self._own(context, chosen).at(c, i)
+        own = replace(self._own(context, chosen), reach=self._reach).at(c, i)
         two = read(sampled.at(c, i), at.here[i], at.noise.at(i), analytical, own, self.rules)
         reading = two.settle(*staircases(at, part, two, c, i))
         reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i))
@@ -289,7 +289,7 @@ class Numerical:
             at = _fit.exponents(self.sampler.rng)
             values, up, down = self.sampler.along(directions.take(some), at)
             fitted = _fit.fit(values, up, down, at, self.rules.eps, found.smooth[some])
-            own = self._own(context, some)
+            own = replace(self._own(context, some), reach=self._reach)
             status = _verdict.judge(found.analytical[some], fitted, own, self.rules).status
             # The fit has larger steps than what it is to sharpen, which it must not contradict.
             within = np.abs(fitted.value - found.value[some]) <= found.bar[some] + fitted.bar
@@ -304,7 +304,11 @@ class Numerical:
 
     def _own(self, context: Context, block: Index | slice) -> Context:
         """What some of the directions are judged against, now that f has been seen."""
-        return replace(context.of(block), noise=self.sampler.excusable, reach=self._swing)
+        return replace(context.of(block), noise=self.sampler.excusable)
+
+    @property
+    def _reach(self) -> Array:
+        return np.maximum(self._swing, self.sampler.aside)
 
 
 def _are_all(found: Entries) -> Mask:

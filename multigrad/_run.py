@@ -33,6 +33,7 @@ from multigrad._hidden import admit_hidden_kinks
 from multigrad._leg import Leg
 from multigrad._numerical import Numerical
 from multigrad._probe import Backward, Forward, Prober
+from multigrad._probe_leg import ProbeLeg
 from multigrad._reading import DROWNED
 from multigrad._report import GradReport
 from multigrad._sampler import Sampler
@@ -150,11 +151,12 @@ class _Check:
             "forward": Forward,
         }
         for mode, make in sides.items():
-            side = self._mode(mode, make)
-            if side is not None:
-                prober = Prober(side, self.f, self.values, self.sampler.here, self.rules, self.rng)
-                leg = prober.run()
+            leg = self._mode(mode, partial(self._probe, make))
+            if leg is not None:
                 self.seen.probed.append(leg.without_mismatch() if self.unsteady else leg)
+
+    def _probe(self, make: Callable[[FlatFunction], Forward | Backward], f: FlatFunction) -> ProbeLeg:
+        return Prober(make(f), f, self.values, self.sampler.here, self.rules, self.rng).run()
 
     @property
     def is_noisy(self) -> bool:

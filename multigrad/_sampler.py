@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from multigrad import _ladder, _noise
 from multigrad._batches import Batched
-from multigrad._directions import Directions, scale_of, share_of
+from multigrad._directions import Directions, scale_of, share_of, signed
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._noise import Noise
 from multigrad.backends import Array
@@ -63,6 +64,19 @@ class Sampler:
     def excusable(self) -> Array:
         """What rounding and noise may take from a derivative, as a fraction of its size, shape (m,)."""
         return np.asarray(np.minimum(self.noise.relative, NOISIEST) + self.eps)
+
+    @cached_property
+    def aside(self) -> Array:
+        """How steep f is a step away along all inputs together, shape (m,).
+
+        Along each by itself f may be 0, or hardly more than rounding, as a product is of which two factors are.
+        """
+        step = np.exp2(_ladder.short_ladder(self.eps)[0])
+        direction = signed(self.rng.spawn(1)[0], 0.5, 1.0, self.x.shape)
+        away = step / np.linalg.norm(direction) * direction * self._scale()
+        rise = np.abs(self.f(self.x + np.stack([away, -away])) - self.here)
+        quotient = (rise - 2 * self.noise.of(np.abs(self.here), self.eps)) / step
+        return np.asarray(np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0))
 
     def climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder of steps; where the noise is unknown it is measured in the same batch."""

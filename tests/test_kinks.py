@@ -103,6 +103,16 @@ def test_pieces_that_join_smoothly(f, with_slope):
     assert check_flat(g, np.array([c]), np.array([[slope + 0.01]])).verdict == "mismatch"
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("power", [1.5, 2, 3])
+@pytest.mark.parametrize("c", [0.0, 0.37, -1.0, 100.0])
+def test_flat_on_one_side(turn, power, c):
+    """A squared hinge at its margin is 0, and so is its slope: how steep it is beside x is seen on either side."""
+    f = lambda X: np.maximum(turn * (X - c), 0) ** power
+    assert check_flat(f, np.array([c]), np.zeros((1, 1))).verdict == "ok"
+    assert check_flat(f, np.array([c]), np.array([[0.01]])).verdict == "mismatch"
+
+
 @pytest.mark.parametrize("d", [1e-10, -1e-8, 1e-6, -1e-4])
 @pytest.mark.parametrize(
     ("f", "slope"), [(lambda X: X - np.floor(X), 1.0), (lambda X: np.floor(X) + 3 * X, 3.0)], ids=["saw", "steps"]
@@ -160,3 +170,46 @@ def test_a_slope_that_grows_without_bound_inside_the_domain_is_not_told():
 
     for choice in (-np.inf, 0.0, -30.0):
         assert check_flat(lambda x: xlogy(x, x), np.zeros(1), np.array([[choice]])).verdict == "inconclusive"
+
+
+def singular(n, seed):
+    """A matrix of rank n - 2: its determinant is 0, and so are all cofactors, up to the rounding of its entries."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(n, n - 2)) @ rng.normal(size=(n - 2, n))).ravel()
+
+
+def determinant(X):
+    n = int(X.shape[-1] ** 0.5)
+    return np.linalg.det(X.reshape(*X.shape[:-1], n, n))[..., None]
+
+
+OF_SECOND_ORDER = {
+    "a product": (lambda X: ((X[..., 0] - 0.1) * (X[..., 1] - 0.3))[..., None], np.array([0.1, 0.3])),
+    "expanded": (
+        lambda X: (X[..., 0] * X[..., 1] - 0.3 * X[..., 0] - 0.1 * X[..., 1] + 0.03)[..., None],
+        np.array([0.1, 0.3]),
+    ),
+    "beside terms that cancel": (
+        lambda X: ((1 + X[..., 0]) * (1 + X[..., 1]) - 1 - X[..., 0] - X[..., 1])[..., None],
+        np.zeros(2),
+    ),
+    "a sum of such": (
+        lambda X: ((1 + X[..., ::2]) * (1 + X[..., 1::2]) - 1 - X[..., ::2] - X[..., 1::2]).sum(-1, keepdims=True),
+        np.zeros(20),
+    ),
+    **{f"determinant {n} {seed}": (determinant, singular(n, seed)) for n in (3, 4, 6) for seed in range(3)},
+}
+
+
+@pytest.mark.parametrize("name", OF_SECOND_ORDER)
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_zero_along_every_input(name, shift):
+    """Where f is 0 but for products of two steps, what rounding leaves along one input is neither slope nor kink."""
+    f, x = OF_SECOND_ORDER[name]
+    moved = lambda X: f(X) + shift * X[..., -1:]
+    right = shift * np.eye(x.size)[-1:]
+    assert check_flat(moved, x, right).verdict in ("ok", "nondifferentiable")
+    for entry in (0, x.size - 1):
+        wrong = right + 1e-4 * np.eye(x.size)[[entry]]
+        assert check_flat(moved, x, wrong).verdict in ("mismatch", "inconclusive")
+    assert check_flat(moved, x, right + 1e-4).verdict in ("mismatch", "inconclusive")

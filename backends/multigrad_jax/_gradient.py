@@ -31,7 +31,8 @@ def gradient(evaluation: Evaluation, u: Array, w: Array) -> Evaluation:
         with translated("reverse"):
             primals, pull = jax.vjp(evaluation.function, *point)
             cotangents = [
-                jnp.asarray(a + t * b, jnp.result_type(p)) for a, b, p in zip(at_0, change, primals, strict=True)
+                jnp.asarray(a + jnp.asarray(t, b.dtype) * b, jnp.result_type(p))
+                for a, b, p in zip(at_0, change, primals, strict=True)
             ]
             return [jnp.conj(g) for g in pull(cotangents)]
 

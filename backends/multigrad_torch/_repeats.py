@@ -13,6 +13,7 @@ from multigrad.backends import Array
 from multigrad_torch._graph import Graph, trace
 from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._program import Program
+from multigrad_torch._samples import REPARAMETERISED, samples_implicitly
 
 
 def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:
@@ -36,6 +37,8 @@ def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:
         with program.params.tracked():
             graph, outputs = trace(program, x)
             program.outputs.attach(outputs)
+            if samples_implicitly(outputs):
+                program.note(REPARAMETERISED)
             second = tracked = pack(outputs)
         same = _equal(first, tracked)
         if not same:

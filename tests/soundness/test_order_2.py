@@ -149,6 +149,16 @@ def test_jax() -> None:
     assert check_grad(_rule(lambda x, g: (g * jnp.cos(x),)), X, backend="jax", order=2).verdict == "ok"
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_jax_without_implicit_promotion(dtype: str, order: int) -> None:
+    """What the user forbids their own code, the check does not do either."""
+    fn = lambda x, y: {"a": jnp.exp(x) * x, "b": jnp.abs(x) * y}
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        report = check_grad(fn, (X.astype(dtype), np.abs(X.astype(dtype))), backend="jax", order=order)
+    assert report.verdict == "ok"
+
+
 def test_jax_wrong() -> None:
     stopped = _rule(lambda x, g: (g * jnp.cos(jax.lax.stop_gradient(x)),))
     assert check_grad(stopped, X, backend="jax").verdict == "ok"

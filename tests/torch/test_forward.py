@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch import nn
 
+from multigrad import check_grad
 from multigrad.errors import Unsupported
 
 from .flattening import flatten, forward, numerical, real
@@ -143,3 +144,35 @@ def test_captured_parameters_carry_tangents_and_keep_their_version():
 def test_outputs_that_no_tangent_reaches_are_zero():
     f = flatten(lambda x: (x * 2, x.detach()), real(2))
     np.testing.assert_array_equal(forward(f), [[2, 0], [0, 2], [0, 0], [0, 0]])
+
+
+@torch.library.custom_op("multigrad_tests::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+doubled.register_autograd(lambda ctx, g: 2 * g)
+
+
+@torch.library.custom_op("multigrad_tests::tripled", mutates_args=())
+def tripled(x: torch.Tensor) -> torch.Tensor:
+    return 3 * x
+
+
+@pytest.mark.parametrize("method", ["full", "probe"])
+@pytest.mark.parametrize(
+    ("fn", "modes", "verdict"),
+    [
+        (doubled, ("reverse", "forward"), "ok"),
+        (doubled, ("forward",), "inconclusive"),
+        (lambda x: x.sin() + doubled(x), ("reverse", "forward"), "ok"),
+        (tripled, ("forward",), "inconclusive"),
+    ],
+)
+def test_a_mode_that_is_lost_on_the_way_is_noted(fn, modes, verdict, method):
+    """That an operation loses the tangents shows at the second product, when a comparison is under way."""
+    report = check_grad(fn, real(9), modes=modes, method=method, raise_exception=False)
+    assert report.verdict == verdict
+    (note,) = [f for f in report.findings if f.kind == "mode_unavailable"]
+    assert note.where == "forward"
+    assert "tangents are lost" in note.evidence
