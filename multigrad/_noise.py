@@ -51,6 +51,11 @@ class Noise:
         floor = self.floor[outputs] if isinstance(self.floor, np.ndarray) else self.floor
         return Noise(self.sigma[outputs], self.level[outputs], floor)
 
+    def steepness(self, here: Array, eps: float) -> Array:
+        """How steep f is on the lines at the least, where it is larger there than ``here``, shape (m,); else 0."""
+        rise = self.level - np.abs(here) - 2 * self.of(self.level, eps)
+        return np.asarray(np.maximum(0.0, rise / (spacings(eps)[0] * (POINTS // 2))))
+
     @property
     def relative(self) -> Array:
         """Noise as a fraction of the values, shape (m,)."""

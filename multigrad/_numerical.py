@@ -264,4 +264,7 @@ class Numerical:
 
     def _own(self, context: Context, block: Index | slice) -> Context:
         """What some of the directions are judged against, now that f has been seen."""
-        return replace(context.of(block), noise=self.sampler.excusable, reach=self._swing)
+        at = self.sampler
+        # det is flat along every single entry of a matrix of rank 1, but not along the lines that move all of them.
+        reach = np.fmax(self._swing, at.noise.steepness(at.here, self.rules.eps))
+        return replace(context.of(block), noise=at.excusable, reach=reach)

@@ -24,6 +24,8 @@ FARTHEST = 2.0**-7  # the last reaches so far,
 FARTHER = 4.0  # and so far on a slope, where plateaus may be as wide as that
 # The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
 LOW = 2.0**-20
+# Steps as high as this, as a fraction of the values, are those of float64's own rounding: every smooth function has them.
+FINE = 2.0**-50
 # By what factor quotients of a smooth function do not move further away from one rung to the next.
 ABRUPT = 2.0**12
 # On a plateau of a staircase on a slope, what the values may change by as a fraction of the highest step.
@@ -88,7 +90,8 @@ def is_staircase(values: Array, here: Array) -> Mask:
     moved = sides != here
     repeated = moved[:, 1:] & (sides[:, 1:] == sides[:, :-1])
     levels = (moved[:, 1:] & ~repeated).sum(axis=1)
-    return np.asarray(((levels >= 2) & (repeated.sum(axis=1) >= 0.3 * moved.sum(axis=1))).any(axis=0))
+    coarse = np.abs(np.diff(sides, axis=1)).max(axis=1) > FINE * np.abs(sides).max(axis=1)
+    return np.asarray(((levels >= 2) & (repeated.sum(axis=1) >= 0.3 * moved.sum(axis=1)) & coarse).any(axis=0))
 
 
 def is_staircase_on_slope(values: Array, step: float, slope: Array, largest: Array) -> Mask:

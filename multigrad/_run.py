@@ -30,6 +30,7 @@ from multigrad._findings import Finding
 from multigrad._fixed_step import compare_at
 from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
+from multigrad._inexact import excuse_inexact, inexactness, not_exact
 from multigrad._leg import Leg
 from multigrad._numerical import Numerical
 from multigrad._probe import Backward, Forward, Prober
@@ -113,6 +114,7 @@ class _Check:
 
     def run(self) -> GradReport:
         self.seen = Seen()
+        self.inexact = 0.0
         workers, doubles = getattr(self.f, "workers", 1), getattr(self.f, "doubles", DOUBLES)
         self.at = getattr(self.f, "at", None)
         self.f = only_attached(self.f)
@@ -191,6 +193,8 @@ class _Check:
             return
         if backward is not None:
             self.seen.findings += backward.findings
+            if not isinstance(backward.jacobian, Sparse):
+                self.inexact = inexactness(backward.contradictions, backward.jacobian, self.rules.rtol)
             self._compare("reverse", backward.jacobian)
             self.seen.legs[-1] = _purity.allow_jitter(self.seen.legs[-1], backward.jitter)
             if not (backward.jitter or self.unsteady):
@@ -265,9 +269,12 @@ class _Check:
 
     def _reconsidered(self, leg: Leg) -> Leg:
         """Take back mismatches that are no fault of the gradient."""
+        if leg.mode == "reverse":
+            leg, said = excuse_inexact(leg, self.inexact)
+            self.seen.findings += said
         if self.unsteady:
             leg = leg.without_mismatch()
-        elif self.at is not None:
+        elif self.at is not None and leg.verdict is Verdict.MISMATCH:
             at = self.at
             leg, said = excuse_cancellation(
                 leg, self.seen.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
@@ -286,6 +293,9 @@ class _Check:
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
             wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
+            if wrong is not None and self.inexact:
+                self.seen.findings.append(not_exact(self.inexact))
+                return
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, J, self.f, self.rules)
                 self.seen.extra.append(entry)

@@ -98,10 +98,17 @@ class JaxFunction:
         with self._at.mode():
             other._at = self._at.at(x)
             other.x = x = other._at.arguments.x  # as the dtypes can hold it
-        value = other(x[None])
-        other.repeats = np.concatenate([value, other(x[None])])
-        other._derivative = other._derive()
+        other.repeats = other._twice()
+        if isinstance(self._derivative, Autodiff):
+            other._derivative = self._derivative.at(other._at.arguments, other.repeats[0])
+        else:
+            other._derivative = other._derive()
         return other
+
+    def _twice(self) -> Array:
+        """The values of two calls, shape (2, m): compiled, where that pays."""
+        X = np.stack([self.x, self.x])
+        return self(X) if self._at.work else np.concatenate([self(row[None]) for row in X])
 
     def gradient(self, u: Array, w: Array, /) -> JaxFunction:
         """The flat function of (x, t) that J(x)^T (u + t w) is, differentiable again."""
