@@ -224,13 +224,13 @@ class Numerical:
 
     def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         at, part = self.sampler, directions.take(chosen)
-        sampled = at.climb(part, _ladder.long_ladder(self.rules.eps, at.x[part.columns]))
+        sampled = at.climb(part, _ladder.long_ladder(self.rules.eps, at.x[part.columns], self.rules.farthest))
         c, i = np.nonzero(~sure[chosen])
         analytical = found.analytical[chosen[c], i][None]
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), at.here[i], at.noise.at(i), analytical, own, self.rules)
         reading = two.settle(*staircases(at, part, two, c, i))
-        reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i))
+        reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i, self.rules.farthest))
         places = chosen[c], i
         found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]
         found.status[places] = reading.status[0]
@@ -246,7 +246,7 @@ class Numerical:
         size = max(1, BLOCK // max(found.analytical.shape[1], self.sampler.x.size, 1))
         for start in range(0, len(chosen), size):
             some = chosen[start : start + size]
-            at = _fit.exponents(self.sampler.rng)
+            at = _fit.exponents(self.sampler.rng, self.rules.farthest)
             values, up, down = self.sampler.along(directions.take(some), at)
             fitted = _fit.fit(values, up, down, at, self.rules.eps, found.smooth[some])
             own = self._own(context, some)

@@ -20,8 +20,7 @@ from multigrad.backends import Array
 SAMPLES = 32
 WINDOW = 16.0  # the far end of the first, in units of the largest step at which the function is still flat
 RATIO = 6.0  # of the far ends of one window and the next
-FARTHEST = 2.0**-7  # the last reaches so far,
-FARTHER = 4.0  # and so far on a slope, where plateaus may be as wide as that
+FARTHEST = 2.0**-7  # the last reaches so far; on a slope, where plateaus may be wider, as far as f may be looked at
 # The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
 LOW = 2.0**-20
 # Steps as high as this, as a fraction of the values, are those of float64's own rounding: every smooth function has them.
@@ -94,13 +93,13 @@ def is_staircase(values: Array, here: Array) -> Mask:
     return np.asarray(((levels >= 2) & (repeated.sum(axis=1) >= 0.3 * moved.sum(axis=1)) & coarse).any(axis=0))
 
 
-def is_staircase_on_slope(values: Array, step: float, slope: Array, largest: Array) -> Mask:
-    """Tell whether f less a line of ``slope`` has several plateaus in one of the windows up to ``FARTHER``.
+def is_staircase_on_slope(values: Array, step: float, farthest: float, slope: Array, largest: Array) -> Mask:
+    """Tell whether f less a line of ``slope`` has several plateaus in one of the windows up to ``farthest``.
 
     The steps between them must be what the rounding of values as large as ``largest`` makes of f, and more than its
     own rounding; all but ``values`` have shape (m,).
     """
-    residual = values - distances(step, FARTHER)[:, None] * slope
+    residual = values - distances(step, farthest)[:, None] * slope
     sides = np.abs(values).reshape(-1, SAMPLES, values.shape[1]).max(axis=1)
     moves = np.abs(np.diff(residual.reshape(-1, SAMPLES, values.shape[1]), axis=1))
     highest = moves.max(axis=1)

@@ -38,11 +38,17 @@ def staircases(sampler: Sampler, directions: Directions, two: TwoReadings, c: In
 
 
 def staircases_on_slopes(
-    sampler: Sampler, directions: Directions, sampled: Samples, reading: Reading, c: Index, i: Index
+    sampler: Sampler,
+    directions: Directions,
+    sampled: Samples,
+    reading: Reading,
+    c: Index,
+    i: Index,
+    farthest: float,
 ) -> Mask:
     """Where the slope that was read is that of a plateau; the places are (c, i), shape (1, places).
 
-    With too many to look at, those that were looked at stand for others of their output.
+    It is looked for as far as ``farthest``. With too many to look at, those that were looked at stand for others of their output.
     """
     wrong = (reading.status[0] == Status.MISMATCH) & ~reading.broken[0]
     straight = _plateaus.straight_steps(sampled, reading.value, sampler.eps)[0] * wrong
@@ -51,10 +57,11 @@ def staircases_on_slopes(
     largest = np.fmax(np.abs(sampled.plus), np.abs(sampled.minus))
     largest = np.max(largest, axis=0, initial=0.0, where=np.isfinite(largest))[0]
     for direction, step in pairs[:: -(-len(pairs) // AT_MOST) or 1]:
-        values = _beyond(sampler, directions, direction, step, _plateaus.FARTHER)
+        values = _beyond(sampler, directions, direction, step, farthest)
         here = np.flatnonzero((c == direction) & (straight == step))
         seen[here] = True
-        found[here] = _plateaus.is_staircase_on_slope(values[:, i[here]], step, reading.value[0, here], largest[here])
+        slope = reading.value[0, here]
+        found[here] = _plateaus.is_staircase_on_slope(values[:, i[here]], step, farthest, slope, largest[here])
     others = (straight > 0) & ~seen & np.isin(i, i[found])
     return np.asarray((found | others)[None])
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad._findings import Finding
+from multigrad._ladder import BESIDE, FARTHEST
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
@@ -80,6 +81,12 @@ class JaxFunction:
         self._findings += noticed
         self.eps = self.written if noticed else self.eps
         return bool(noticed)
+
+    @property
+    def farthest(self) -> float:
+        """How far from x it may be evaluated: a search for a root may go on for ever where there is none."""
+        work = self._at.work
+        return BESIDE if work and work.searches else FARTHEST
 
     def __call__(self, X: Array, /) -> Array:
         return self._rows(X)

@@ -163,7 +163,7 @@ def test_one_cotangent_is_eager_jax_vjp_each_time():
     "rule",
     [
         lambda x, t: t * t,
-        lambda x, t: x / t,
+        lambda x, t: x / (3 + t),
         lambda x, t: jnp.where(t > 0, t, 2 * t),
         lambda x, t: t * (t @ x),
         lambda x, t: jax.lax.scan(lambda c, a: (c * a, c * a), 1.0, t)[1],
@@ -192,7 +192,8 @@ def test_what_jax_has_no_derivative_by_is_said():
 def test_a_gradient_that_needs_what_was_donated_is_none():
     """Nor has ``jax.grad`` one; forward mode has."""
     fn = jax.jit(lambda x: jnp.sin(x) * x, donate_argnums=0)
-    report = check_grad(lambda x: fn(x), jnp.array(X), backend="jax", raise_exception=False)
+    with jax.enable_x64(True):
+        report = check_grad(lambda x: fn(x), jnp.array(X), backend="jax", raise_exception=False)
     assert report.verdict == "ok"
     assert "donated" in str(report)
 
