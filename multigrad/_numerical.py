@@ -229,7 +229,7 @@ class Numerical:
         analytical = found.analytical[chosen[c], i][None]
         own = self._own(context, chosen).at(c, i)
         two = read(sampled.at(c, i), at.here[i], at.noise.at(i), analytical, own, self.rules)
-        reading = two.settle(*staircases(at, part, two, c, i))
+        reading = two.settle(*staircases(at, part, two, c, i, self.rules.farthest))
         reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i, self.rules.farthest))
         places = chosen[c], i
         found.broken[places], found.smooth[places] = reading.broken[0], reading.smooth[0]

@@ -66,19 +66,21 @@ def looks_single(samples: Samples, here: Array) -> Mask:
     return np.asarray(exact & (closest < 2.0**-22 * np.abs(values).max(axis=0)))
 
 
-def windows(x: Array, directions: Directions, step: float, farthest: float) -> Array:
+def windows(x: Array, directions: Directions, step: float, farthest: float, limit: float) -> Array:
     """Points along one direction on both sides of x, beyond ``step``; shape (windows * 2 * SAMPLES, n).
+
+    The last window begins before ``farthest``; no point is beyond ``limit``.
 
     A window shows the plateaus of a staircase if it is 3 to 20 times as wide as one. Next to the end of the plateau
     that x is on, ``step`` is much shorter than that.
     """
-    return np.asarray(x + distances(step, farthest)[:, None] * directions.dense())
+    return np.asarray(x + distances(step, farthest, limit)[:, None] * directions.dense())
 
 
-def distances(step: float, farthest: float) -> Array:
+def distances(step: float, farthest: float, limit: float) -> Array:
     """How far along the direction the points of ``windows`` are, shape (windows * 2 * SAMPLES,)."""
     count = max(1, int(np.ceil(np.log(farthest / step) / np.log(RATIO))))
-    ends = WINDOW * step * RATIO ** np.arange(count)
+    ends = np.minimum(WINDOW * step * RATIO ** np.arange(count), limit)
     distance = np.linspace(step, ends, SAMPLES).T
     return np.stack([distance, -distance], axis=1).ravel()
 
@@ -99,7 +101,7 @@ def is_staircase_on_slope(values: Array, step: float, farthest: float, slope: Ar
     The steps between them must be what the rounding of values as large as ``largest`` makes of f, and more than its
     own rounding; all but ``values`` have shape (m,).
     """
-    residual = values - distances(step, farthest)[:, None] * slope
+    residual = values - distances(step, farthest, farthest)[:, None] * slope
     sides = np.abs(values).reshape(-1, SAMPLES, values.shape[1]).max(axis=1)
     moves = np.abs(np.diff(residual.reshape(-1, SAMPLES, values.shape[1]), axis=1))
     highest = moves.max(axis=1)

@@ -35,9 +35,9 @@ def test_staircases_and_dead_zones(quantum, place):
     x = np.array([0.37 + (place - 0.5) * quantum])
     stairs = lambda X: np.round((X - 0.37) / quantum) * quantum
     step = min(place, 1 - place) * quantum / 2
-    assert is_staircase(stairs(windows(x, ONE, step, FARTHEST)), stairs(x[None])[0])[0]
+    assert is_staircase(stairs(windows(x, ONE, step, FARTHEST, 4.0)), stairs(x[None])[0])[0]
     ramp = lambda X: np.maximum(X - x - step, 0)
-    assert not is_staircase(ramp(windows(x, ONE, step, FARTHEST)), ramp(x[None])[0])[0]
+    assert not is_staircase(ramp(windows(x, ONE, step, FARTHEST, 4.0)), ramp(x[None])[0])[0]
 
 
 @pytest.mark.parametrize("d", [1e-13, 1e-12, 1e-9, 1e-4])

@@ -11,6 +11,7 @@ import pytest
 
 from multigrad import check_grad
 from multigrad._belongings import Belongings
+from multigrad._plateaus import distances
 from tests.flat import Flat
 
 FEW = 10_000
@@ -113,3 +114,10 @@ def test_an_adapter_says_how_far():
         report = run_check(Bounded(np.sin, x, J))
         assert report.verdict == verdict
         assert not report.findings or {finding.kind for finding in report.findings} <= {"diagnosis"}
+
+
+@pytest.mark.parametrize("step", [1e-9, 1e-4, 2.0**-6])
+@pytest.mark.parametrize("limit", [2.0**-4, 4.0])
+def test_windows_end_at_the_limit(step, limit):
+    for farthest in (2.0**-7, limit):
+        assert np.abs(distances(step, farthest, limit)).max() <= limit
