@@ -7,6 +7,7 @@ framework owns (modules, tensors) is its adapter's.
 
 from __future__ import annotations
 
+import dis
 import functools
 import random
 import types
@@ -32,6 +33,9 @@ class Belongings:
 
     Args:
         functions: those that the check calls; None counts for nothing.
+
+    Attributes:
+        searches: whether one of the functions has a ``while`` loop: far from the inputs it need not end at all.
     """
 
     def __init__(self, *functions: Callable[..., Any] | None) -> None:
@@ -39,6 +43,7 @@ class Belongings:
         self._seen: set[int] = set()
         self._room = ROOM
         self._draws = False
+        self.searches = False
         for function in functions:
             self._visit("", function, 0)
         self._random = (random.getstate(), np.random.get_state()) if self._draws else None
@@ -120,6 +125,7 @@ class Belongings:
         code = function.__code__
         names = _names(code)
         self._draws = self._draws or "random" in names
+        self.searches = self.searches or _searches(code)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             self._kept[id(cell)] = _Cell(name, cell)
             self._visit(name, _contents(cell), depth + 1)
@@ -141,6 +147,15 @@ def _contents(cell: types.CellType) -> Any:
 def _names(code: types.CodeType) -> frozenset[str]:
     inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     return frozenset(code.co_names).union(*map(_names, inner))
+
+
+@functools.cache
+def _searches(code: types.CodeType) -> bool:
+    """Whether the code jumps backward to anything but the next item of a ``for`` loop."""
+    at = {instruction.offset: instruction for instruction in dis.get_instructions(code)}
+    back = [instruction for instruction in at.values() if "JUMP_BACKWARD" in instruction.opname]
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return any(at[jump.argval].opname != "FOR_ITER" for jump in back) or any(map(_searches, inner))
 
 
 def _is_plain_object(value: Any) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 from multigrad._belongings import Belongings
+from multigrad._ladder import BESIDE, FARTHEST
 from multigrad._nearby import look_nearby
 from multigrad._progress import Progress
 from multigrad._report import GradReport, refused
@@ -127,6 +128,7 @@ def check_grad(
             atol=atol,
             seed=seed,
             max_memory=max_memory,
+            farthest=BESIDE if belongings.searches else FARTHEST,
             progress=shown,
         )
         beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)

@@ -21,13 +21,14 @@ SIGMAS = 5.0
 AT_MOST = 512
 
 
-def exponents(rng: np.random.Generator) -> Array:
-    """The steps of all fits as exponents of two, shape (len(REACHES) * STEPS,).
+def exponents(rng: np.random.Generator, farthest: float) -> Array:
+    """The steps of all fits as exponents of two, none of them beyond ``farthest``, shape (fits * STEPS,).
 
     They crowd towards the longest step, where a polynomial is least well determined, and have random mantissas.
     """
-    nodes = np.sin(0.5 * np.pi * (np.arange(STEPS) + rng.uniform(0.25, 0.75, (len(REACHES), STEPS))) / STEPS)
-    return np.ravel(np.asarray(REACHES)[:, None] + np.log2(nodes))
+    reaches = np.array([reach for reach in REACHES if 2.0**reach <= farthest])
+    nodes = np.sin(0.5 * np.pi * (np.arange(STEPS) + rng.uniform(0.25, 0.75, (len(reaches), STEPS))) / STEPS)
+    return np.ravel(reaches[:, None] + np.log2(nodes))
 
 
 def fit(values: Array, up: Array, down: Array, at: Array, eps: float, limit: Array) -> Estimate:

@@ -133,7 +133,7 @@ def _bent(
 
 def _look_along(sampler: Sampler, directions: Directions, rules: Rules) -> Reading:
     """The derivatives along directions, read off the long ladder; shapes (C, m)."""
-    sampled = sampler.climb(directions, long_ladder(rules.eps, sampler.x[directions.columns]))
+    sampled = sampler.climb(directions, long_ladder(rules.eps, sampler.x[directions.columns], rules.farthest))
     nothing = np.zeros((len(directions), len(sampler.here)))
     context = Context(nothing, nothing, nothing, nothing[0], nothing[0])
     two = read(sampled, sampler.here, sampler.noise, nothing, context, rules)

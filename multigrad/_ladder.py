@@ -16,6 +16,8 @@ from multigrad.backends import Array
 
 # By what fraction rounding changes a step that counts as exact, and one that is of no use.
 EXACT, LOST = 2.0**-50, 0.02
+# The longest step, in units of the scale; and where f searches for something that need not exist far from x.
+FARTHEST, BESIDE = 4.0, 2.0**-4
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,14 @@ def closer_ladder(eps: float) -> Array:
     return np.array([-16.0, -19.0, -22.0]) if -math.log2(eps) > 40 else np.empty(0)
 
 
-def long_ladder(eps: float, x: Array) -> Array:
-    """Rungs from four times the scale down to the rounding of the inputs; for suspicious directions only."""
+def long_ladder(eps: float, x: Array, farthest: float = FARTHEST) -> Array:
+    """Rungs from ``farthest`` times the scale down to the rounding of the inputs; for suspicious directions only."""
     lowest = round(0.85 * -math.log2(eps))
     tiny = np.abs(x[(x != 0) & (np.abs(x) < TINY)])
     if tiny.size:
         lowest = max(lowest, math.ceil(-math.log2(tiny.min())) + 20)
     step = 2 if -math.log2(eps) > 15 else 1
-    return -np.arange(-2.0, lowest + 1, step)
+    return -np.arange(-math.log2(farthest), lowest + 1, step)
 
 
 def zeros_ladder(eps: float) -> Array:

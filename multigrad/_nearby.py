@@ -15,6 +15,7 @@ from multigrad._detached import only_attached
 from multigrad._directions import scale_of, signed
 from multigrad._doubt import excusable
 from multigrad._findings import Finding
+from multigrad._ladder import FARTHEST
 from multigrad._report import GradReport
 from multigrad._symmetric import is_symmetric, keep_symmetric, moves_with_one_triangle
 from multigrad._verdict import Status, Verdict
@@ -94,7 +95,8 @@ def _checked(f: FlatFunction, x: Array, check: Check, seed: int, allow_constant:
         if max(x.size, m) <= FEW:
             found = check(near)
         else:
-            sums = _Projected(only_attached(near), np.random.default_rng((seed, 3)))
+            farthest = getattr(near, "farthest", FARTHEST)
+            sums = _Projected(only_attached(near), np.random.default_rng((seed, 3)), farthest)
             found = check(sums)
             found = found.unfounded() if _is_rounding(found, sums.written) else found
             if found.verdict is Verdict.MISMATCH:  # it is entry by entry that errors are named
@@ -149,8 +151,8 @@ class _Projected:
     Where f reads one triangle of a symmetric matrix, the lines keep that symmetric: its gradient need not be another.
     """
 
-    def __init__(self, f: FlatFunction, rng: np.random.Generator) -> None:
-        self._f = f
+    def __init__(self, f: FlatFunction, rng: np.random.Generator, farthest: float) -> None:
+        self._f, self.farthest = f, farthest
         m = f.repeats.shape[1]
         self._lines = signed(rng, 0.5, 1.0, (LINES, f.x.size)) * scale_of(f.x)
         for leaf in f.inputs:

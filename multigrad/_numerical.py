@@ -235,7 +235,7 @@ class Numerical:
 
     def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         at, part = self.sampler, directions.take(chosen)
-        exponents = _ladder.long_ladder(self.rules.eps, at.x[part.columns])
+        exponents = _ladder.long_ladder(self.rules.eps, at.x[part.columns], self.rules.farthest)
         untold = self._interpret(part, chosen, exponents, ~sure[chosen], found, context)
         # Steps so small may be lost in some terms of f and not in others: they can tell that a value is right, not wrong.
         untold[part.sums((at.x[part.columns] != 0).astype(np.float64)) > 0] = False
@@ -265,8 +265,8 @@ class Numerical:
         analytical = found.analytical[chosen[c], i][None]
         own = replace(self._own(context, chosen), reach=self._reach).at(c, i)
         two = read(sampled.at(c, i), at.here[i], at.noise.at(i), analytical, own, self.rules)
-        reading = two.settle(*staircases(at, part, two, c, i))
-        reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i))
+        reading = two.settle(*staircases(at, part, two, c, i, self.rules.farthest))
+        reading = reading.untold(staircases_on_slopes(at, part, sampled.at(c, i), reading, c, i, self.rules.farthest))
         kept = np.full(len(c), not only_accept) | ((two.flat[0] == 0) & (reading.status[0] == Status.OK))
         places = chosen[c[kept]], i[kept]
         found.broken[places], found.smooth[places] = reading.broken[0, kept], reading.smooth[0, kept]
@@ -286,7 +286,7 @@ class Numerical:
         size = max(1, BLOCK // max(found.analytical.shape[1], self.sampler.x.size, 1))
         for start in range(0, len(chosen), size):
             some = chosen[start : start + size]
-            at = _fit.exponents(self.sampler.rng)
+            at = _fit.exponents(self.sampler.rng, self.rules.farthest)
             values, up, down = self.sampler.along(directions.take(some), at)
             fitted = _fit.fit(values, up, down, at, self.rules.eps, found.smooth[some])
             own = replace(self._own(context, some), reach=self._reach)

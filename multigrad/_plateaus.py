@@ -20,10 +20,11 @@ from multigrad.backends import Array
 SAMPLES = 32
 WINDOW = 16.0  # the far end of the first, in units of the largest step at which the function is still flat
 RATIO = 6.0  # of the far ends of one window and the next
-FARTHEST = 2.0**-7  # the last reaches so far,
-FARTHER = 4.0  # and so far on a slope, where plateaus may be as wide as that
+FARTHEST = 2.0**-7  # the last reaches so far; on a slope, where plateaus may be wider, as far as f may be looked at
 # The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
 LOW = 2.0**-20
+# Steps as high as this, as a fraction of the values, are those of float64's own rounding: every smooth function has them.
+FINE = 2.0**-50
 # By what factor quotients of a smooth function do not move further away from one rung to the next.
 ABRUPT = 2.0**12
 # On a plateau of a staircase on a slope, what the values may change by as a fraction of the highest step.
@@ -65,19 +66,21 @@ def looks_single(samples: Samples, here: Array) -> Mask:
     return np.asarray(exact & (closest < 2.0**-22 * np.abs(values).max(axis=0)))
 
 
-def windows(x: Array, directions: Directions, step: float, farthest: float) -> Array:
+def windows(x: Array, directions: Directions, step: float, farthest: float, limit: float) -> Array:
     """Points along one direction on both sides of x, beyond ``step``; shape (windows * 2 * SAMPLES, n).
+
+    The last window begins before ``farthest``; no point is beyond ``limit``.
 
     A window shows the plateaus of a staircase if it is 3 to 20 times as wide as one. Next to the end of the plateau
     that x is on, ``step`` is much shorter than that.
     """
-    return np.asarray(x + distances(step, farthest)[:, None] * directions.dense())
+    return np.asarray(x + distances(step, farthest, limit)[:, None] * directions.dense())
 
 
-def distances(step: float, farthest: float) -> Array:
+def distances(step: float, farthest: float, limit: float) -> Array:
     """How far along the direction the points of ``windows`` are, shape (windows * 2 * SAMPLES,)."""
     count = max(1, int(np.ceil(np.log(farthest / step) / np.log(RATIO))))
-    ends = WINDOW * step * RATIO ** np.arange(count)
+    ends = np.minimum(WINDOW * step * RATIO ** np.arange(count), limit)
     distance = np.linspace(step, ends, SAMPLES).T
     return np.stack([distance, -distance], axis=1).ravel()
 
@@ -88,16 +91,17 @@ def is_staircase(values: Array, here: Array) -> Mask:
     moved = sides != here
     repeated = moved[:, 1:] & (sides[:, 1:] == sides[:, :-1])
     levels = (moved[:, 1:] & ~repeated).sum(axis=1)
-    return np.asarray(((levels >= 2) & (repeated.sum(axis=1) >= 0.3 * moved.sum(axis=1))).any(axis=0))
+    coarse = np.abs(np.diff(sides, axis=1)).max(axis=1) > FINE * np.abs(sides).max(axis=1)
+    return np.asarray(((levels >= 2) & (repeated.sum(axis=1) >= 0.3 * moved.sum(axis=1)) & coarse).any(axis=0))
 
 
-def is_staircase_on_slope(values: Array, step: float, slope: Array, largest: Array) -> Mask:
-    """Tell whether f less a line of ``slope`` has several plateaus in one of the windows up to ``FARTHER``.
+def is_staircase_on_slope(values: Array, step: float, farthest: float, slope: Array, largest: Array) -> Mask:
+    """Tell whether f less a line of ``slope`` has several plateaus in one of the windows up to ``farthest``.
 
     The steps between them must be what the rounding of values as large as ``largest`` makes of f, and more than its
     own rounding; all but ``values`` have shape (m,).
     """
-    residual = values - distances(step, FARTHER)[:, None] * slope
+    residual = values - distances(step, farthest, farthest)[:, None] * slope
     sides = np.abs(values).reshape(-1, SAMPLES, values.shape[1]).max(axis=1)
     moves = np.abs(np.diff(residual.reshape(-1, SAMPLES, values.shape[1]), axis=1))
     highest = moves.max(axis=1)

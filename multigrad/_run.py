@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import TypeVar
 
@@ -30,6 +30,8 @@ from multigrad._findings import Finding
 from multigrad._fixed_step import compare_at
 from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
+from multigrad._inexact import excuse_inexact, inexactness, not_exact
+from multigrad._ladder import FARTHEST
 from multigrad._leg import Leg
 from multigrad._numerical import Numerical
 from multigrad._probe import Backward, Forward, Prober
@@ -79,10 +81,11 @@ def run_check(
     atol: float = 0.0,
     seed: int = 0,
     max_memory: int = MEMORY,
+    farthest: float = FARTHEST,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> GradReport:
-    """Check a flat function; the arguments are those of ``check_grad``."""
-    make = partial(_Check, f, tuple(modes), method, eps, rtol, atol, seed, max_memory, progress)
+    """Check a flat function, no farther from x than ``farthest``; the other arguments are those of ``check_grad``."""
+    make = partial(_Check, f, tuple(modes), method, eps, rtol, atol, seed, max_memory, farthest, progress)
     first = make()
     report = first.run()
     # Float64 all round may be coarser arithmetic inside, which an adapter may know how to avoid.
@@ -110,15 +113,19 @@ class _Check:
     atol: float
     seed: int
     max_memory: int
+    farthest: float
     progress: Callable[[str, int, int], None]
 
     def run(self) -> GradReport:
         self.seen = Seen()
+        self.inexact = 0.0
         workers, doubles = getattr(self.f, "workers", 1), getattr(self.f, "doubles", DOUBLES)
         self.at = getattr(self.f, "at", None)
+        farthest = min(self.farthest, getattr(self.f, "farthest", FARTHEST))
         self.f = only_attached(self.f)
         self.rng = np.random.Generator(np.random.PCG64(_entropy(self.seed)))
-        self.rules = Rules.for_eps(self.f.eps, self.rtol, self.atol, getattr(self.f, "written", 0.0))
+        rules = Rules.for_eps(self.f.eps, self.rtol, self.atol, getattr(self.f, "written", 0.0))
+        self.rules = replace(rules, farthest=farthest)
         self.values = Batched(self.f, self.f.repeats.shape[1], workers=workers, doubles=doubles)
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
@@ -193,6 +200,8 @@ class _Check:
             return
         if backward is not None:
             self.seen.findings += backward.findings
+            if not isinstance(backward.jacobian, Sparse):
+                self.inexact = inexactness(backward.contradictions, backward.jacobian, self.rules.rtol)
             self._compare("reverse", backward.jacobian)
             self.seen.legs[-1] = _purity.allow_jitter(self.seen.legs[-1], backward.jitter)
             if not (backward.jitter or self.unsteady):
@@ -267,9 +276,12 @@ class _Check:
 
     def _reconsidered(self, leg: Leg) -> Leg:
         """Take back mismatches that are no fault of the gradient."""
+        if leg.mode == "reverse":
+            leg, said = excuse_inexact(leg, self.inexact)
+            self.seen.findings += said
         if self.unsteady:
             leg = leg.without_mismatch()
-        elif self.at is not None:
+        elif self.at is not None and leg.verdict is Verdict.MISMATCH:
             at = self.at
             leg, said = excuse_cancellation(
                 leg, self.seen.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
@@ -288,6 +300,9 @@ class _Check:
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
             wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
+            if wrong is not None and self.inexact:
+                self.seen.findings.append(not_exact(self.inexact))
+                return
             if wrong is not None:
                 entry, finding = probe.accuse(wrong, J, self.f, self.rules)
                 self.seen.extra.append(entry)

@@ -17,10 +17,12 @@ from multigrad.backends import Array
 AT_MOST = 64
 
 
-def staircases(sampler: Sampler, directions: Directions, two: TwoReadings, c: Index, i: Index) -> tuple[Mask, Mask]:
+def staircases(
+    sampler: Sampler, directions: Directions, two: TwoReadings, c: Index, i: Index, farthest: float
+) -> tuple[Mask, Mask]:
     """Where f is flat at x, in doubt, and a staircase; and where its steps are high.
 
-    With too many to look at, none in doubt is taken for flat. The readings are of the places (c, i), shape
+    It is looked at no farther away than ``farthest``. With too many to look at, none in doubt is taken for flat. The readings are of the places (c, i), shape
     (1, places).
     """
     flat = two.flat[0]
@@ -30,7 +32,7 @@ def staircases(sampler: Sampler, directions: Directions, two: TwoReadings, c: In
         return two.doubted & doubted, np.ones_like(two.doubted)
     staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
     for direction, step in pairs:
-        values = _beyond(sampler, directions, direction, step, _plateaus.FARTHEST)
+        values = _beyond(sampler, directions, direction, step, _plateaus.FARTHEST, farthest)
         here = doubted & (c == direction) & (flat == step) & _plateaus.is_staircase(values, sampler.here)[i]
         staircase |= here
         high |= here & _plateaus.is_high(values, sampler.here)[i]
@@ -38,11 +40,17 @@ def staircases(sampler: Sampler, directions: Directions, two: TwoReadings, c: In
 
 
 def staircases_on_slopes(
-    sampler: Sampler, directions: Directions, sampled: Samples, reading: Reading, c: Index, i: Index
+    sampler: Sampler,
+    directions: Directions,
+    sampled: Samples,
+    reading: Reading,
+    c: Index,
+    i: Index,
+    farthest: float,
 ) -> Mask:
     """Where the slope that was read is that of a plateau; the places are (c, i), shape (1, places).
 
-    With too many to look at, those that were looked at stand for others of their output.
+    It is looked for as far as ``farthest``. With too many to look at, those that were looked at stand for others of their output.
     """
     wrong = (reading.status[0] == Status.MISMATCH) & ~reading.broken[0]
     straight = _plateaus.straight_steps(sampled, reading.value, sampler.eps)[0] * wrong
@@ -51,10 +59,11 @@ def staircases_on_slopes(
     largest = np.fmax(np.abs(sampled.plus), np.abs(sampled.minus))
     largest = np.max(largest, axis=0, initial=0.0, where=np.isfinite(largest))[0]
     for direction, step in pairs[:: -(-len(pairs) // AT_MOST) or 1]:
-        values = _beyond(sampler, directions, direction, step, _plateaus.FARTHER)
+        values = _beyond(sampler, directions, direction, step, farthest, farthest)
         here = np.flatnonzero((c == direction) & (straight == step))
         seen[here] = True
-        found[here] = _plateaus.is_staircase_on_slope(values[:, i[here]], step, reading.value[0, here], largest[here])
+        slope = reading.value[0, here]
+        found[here] = _plateaus.is_staircase_on_slope(values[:, i[here]], step, farthest, slope, largest[here])
     others = (straight > 0) & ~seen & np.isin(i, i[found])
     return np.asarray((found | others)[None])
 
@@ -64,5 +73,7 @@ def _pairs(c: Index, step: Array) -> list[tuple[int, float]]:
     return sorted({(int(c[k]), float(step[k])) for k in np.flatnonzero(step)})
 
 
-def _beyond(sampler: Sampler, directions: Directions, direction: int, step: float, farthest: float) -> Array:
-    return sampler.f(_plateaus.windows(sampler.x, directions.take(np.array([direction])), step, farthest))
+def _beyond(
+    sampler: Sampler, directions: Directions, direction: int, step: float, farthest: float, limit: float
+) -> Array:
+    return sampler.f(_plateaus.windows(sampler.x, directions.take(np.array([direction])), step, farthest, limit))

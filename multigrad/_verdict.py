@@ -11,6 +11,7 @@ import numpy.typing as npt
 from multigrad._context import Context
 from multigrad._estimate import Estimate
 from multigrad._kinks import Kinks
+from multigrad._ladder import FARTHEST
 from multigrad.backends import Array
 
 Codes = npt.NDArray[np.int8]
@@ -57,12 +58,14 @@ class Rules:
         atol: absolute tolerance.
         eps: unit roundoff of f's arithmetic.
         resolution: an entry must be resolved at least to this relative error to be called ok.
+        farthest: the longest step that f is looked at with, in units of the scale of x.
     """
 
     rtol: float
     atol: float
     eps: float
     resolution: float
+    farthest: float = FARTHEST
 
     @classmethod
     def for_eps(cls, eps: float, rtol: float | None, atol: float, written: float = 0.0) -> Rules:

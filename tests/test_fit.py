@@ -18,7 +18,7 @@ def fitted(f, x, seed=0, limit=np.inf):
     rng = np.random.default_rng(seed)
     point = np.array([x])
     units = unit_vectors(point, rng)
-    at = exponents(rng)
+    at = exponents(rng, 4.0)
     X, up, down = points(point, units, at)
     best = fit(f(X), up, down, at, EPS, np.array([[limit]]))
     return best.value[0, 0] / units.weights[0], best.bar[0, 0] / units.weights[0]
@@ -57,7 +57,7 @@ def test_values_that_are_not_finite_give_no_bar():
 
 
 def test_steps_crowd_towards_the_longest_and_are_no_powers_of_two():
-    at = exponents(np.random.default_rng(0)).reshape(len(REACHES), STEPS)
+    at = exponents(np.random.default_rng(0), 4.0).reshape(len(REACHES), STEPS)
     assert (at.max(axis=1) <= np.array(REACHES)).all() and (at.max(axis=1) > np.array(REACHES) - 0.1).all()
     assert (np.median(2.0**at, axis=1) > 0.6 * 2.0 ** np.array(REACHES)).all()
     assert (at % 1 != 0).all()

@@ -37,6 +37,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_batches",
         "_belongings",
         "_cancellation",
+        "_inexact",
         "_conclusion",
         "_detached",
         "_fixed_step",

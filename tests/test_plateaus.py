@@ -35,9 +35,9 @@ def test_staircases_and_dead_zones(quantum, place):
     x = np.array([0.37 + (place - 0.5) * quantum])
     stairs = lambda X: np.round((X - 0.37) / quantum) * quantum
     step = min(place, 1 - place) * quantum / 2
-    assert is_staircase(stairs(windows(x, ONE, step, FARTHEST)), stairs(x[None])[0])[0]
+    assert is_staircase(stairs(windows(x, ONE, step, FARTHEST, 4.0)), stairs(x[None])[0])[0]
     ramp = lambda X: np.maximum(X - x - step, 0)
-    assert not is_staircase(ramp(windows(x, ONE, step, FARTHEST)), ramp(x[None])[0])[0]
+    assert not is_staircase(ramp(windows(x, ONE, step, FARTHEST, 4.0)), ramp(x[None])[0])[0]
 
 
 @pytest.mark.parametrize("d", [1e-13, 1e-12, 1e-9, 1e-4])
@@ -71,3 +71,24 @@ def test_a_pole_beside_x_is_no_noise(f, x):
         wrong[0, 0] *= factor
         verdict = check_flat(f, x, wrong + 0.0).verdict
         assert verdict != ("mismatch" if factor == 1 else "ok") or factor == 1 and verdict == "mismatch", factor
+
+
+@pytest.mark.parametrize("beside", [0.0, 1e-3, 0.5, 1.0, 7.0])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda X: np.maximum(X, 0) ** 2,
+        lambda X: X * np.abs(X),
+        lambda X: np.where(X > 0, X**2, X**2 / 2),
+        lambda X: np.abs(X) ** 1.5,
+    ],
+    ids=["relu squared", "x abs(x)", "two parabolas", "power 3/2"],
+)
+def test_the_rounding_of_double_is_no_staircase(f, beside):
+    """Where the curvature jumps, small steps have to tell a slope of 0, and change a value of 1 by single ulps."""
+    x = np.array([0.0, 0.3])
+    g = lambda X: f(X[:, :1]) + beside * np.exp(X[:, 1:])
+    J = np.array([[0.0, beside * np.exp(0.3)]])
+    assert check_flat(g, x, J).verdict == "ok"
+    J[0, 0] = 1e-3
+    assert check_flat(g, x, J).verdict == "mismatch"

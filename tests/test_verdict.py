@@ -13,6 +13,7 @@ from multigrad._context import Context
 from multigrad._estimate import Estimate
 from multigrad._kinks import Kinks
 from multigrad._verdict import Rules, Status, Verdict, admit_cone_tips, admit_kinks, judge
+from tests.flat import check_flat
 
 EPS = 2.0**-52
 RULES = Rules.for_eps(EPS, None, 0.0)
@@ -149,3 +150,25 @@ def test_tolerances_by_arithmetic(eps, rtol):
     rules = Rules.for_eps(eps, None, 0.0)
     assert rules.rtol == rtol and rules.atol == 0 and rules.resolution <= 0.5
     assert Rules.for_eps(eps, 0.25, 0.0).rtol == 0.25
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda X: np.linalg.det(X.reshape(-1, 3, 3))[:, None], np.ones(9)),
+        (
+            lambda X: np.linalg.det(X.reshape(-1, 4, 4))[:, None],
+            np.outer([0.3, 1.2, -0.7, 2.0], [1.1, 0.4, 0.9, -0.6]).ravel(),
+        ),
+        (lambda X: X[:, :1] * X[:, 1:2] * X[:, 2:], np.array([0.0, 0.0, 3.0])),
+        (lambda X: (X[:, :1] - X[:, 1:2]) * (X[:, 2:] - 0.3), np.array([0.7, 0.7, 0.3])),
+    ],
+    ids=["det of ones", "det of rank 1", "product with two zeros", "differences"],
+)
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_a_stationary_point_along_every_single_input(f, x, scale):
+    """Only where several inputs move does f, and shows by that what is large and what is 0."""
+    J = np.zeros((1, x.size))
+    assert check_flat(lambda X: scale * f(X), x, J).verdict == "ok"
+    J[0, 1] = 1e-3 * scale
+    assert check_flat(lambda X: scale * f(X), x, J).verdict == "mismatch"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -60,6 +61,14 @@ class Autodiff:
         self._work = work
         self._findings = findings
         self._inspected: set[str] = set()
+        self._compiled = cache(lambda products: jax.jit(partial(products, leafwise)))
+
+    def at(self, arguments: Arguments, plain: Array) -> Autodiff:
+        """The same at another point, where ``plain`` is the value: what was compiled is not compiled again."""
+        other = copy.copy(self)
+        other._arguments, other._plain = arguments, plain
+        other._inspected = set()
+        return other
 
     @property
     def _point(self) -> list[Any]:
@@ -68,17 +77,17 @@ class Autodiff:
 
     def vjp(self, U: Array) -> Array:
         """Reverse mode: (k, m) -> (k, n)."""
-        return self._product(U, lambda: self._vjp_block, self._vjp_eager)
+        return self._product(U, self._vjp_block, self._vjp_eager)
 
     def jvp(self, V: Array) -> Array:
         """Forward mode: (k, n) -> (k, m)."""
-        return self._product(V, lambda: self._jvp_block, self._jvp_eager)
+        return self._product(V, self._jvp_block, self._jvp_eager)
 
-    def _product(self, rows: Array, block: Callable[[], Rowwise], eager: Rowwise) -> Array:
+    def _product(self, rows: Array, block: Rowwise, eager: Rowwise) -> Array:
         if self._work and len(rows) > 1 and compiling_pays(len(rows) * DERIVATIVE, self._work):
             size = block_rows(self._work, self._arguments.x.size, self._plain.size)
             try:
-                return in_blocks(block(), rows, size, filler=np.zeros(rows.shape[1]))
+                return in_blocks(block, rows, size, filler=np.zeros(rows.shape[1]))
             except Exception:  # noqa: BLE001, of any type: rules that can't be vectorised; what is wrong, eager calls tell
                 self._work = None
         return eager(rows)
@@ -104,33 +113,15 @@ class Autodiff:
         self._inspect(primals, "forward")
         return pack([np.asarray(t)[None] for t in out])
 
-    @cached_property
-    def _vjp_block(self) -> Rowwise:
-        @jax.jit
-        def block(point: list[Any], cotangents: list[Any]) -> tuple[list[Any], Sequence[Any]]:
-            primals, pull = jax.vjp(self._leafwise, *point)
-            return primals, jax.vmap(pull)(cotangents)
+    def _vjp_block(self, U: Array) -> Array:
+        primals, gradients = self._compiled(_vjps)(self._point, unpack(U, self._results.leaves, conjugate=True))
+        self._inspect(primals, "reverse")
+        return self._gradients(gradients)
 
-        def run(U: Array) -> Array:
-            primals, gradients = block(self._point, unpack(U, self._results.leaves, conjugate=True))
-            self._inspect(primals, "reverse")
-            return self._gradients(gradients)
-
-        return run
-
-    @cached_property
-    def _jvp_block(self) -> Rowwise:
-        @jax.jit
-        def block(point: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
-            primals, out = jax.vmap(lambda t: jax.jvp(self._leafwise, tuple(point), tuple(t)))(tangents)
-            return [primal[0] for primal in primals], out
-
-        def run(V: Array) -> Array:
-            primals, out = block(self._point, unpack(V, self._arguments.leaves))
-            self._inspect(primals, "forward")
-            return pack(out)
-
-        return run
+    def _jvp_block(self, V: Array) -> Array:
+        primals, out = self._compiled(_jvps)(self._point, unpack(V, self._arguments.leaves))
+        self._inspect(primals, "forward")
+        return pack(out)
 
     def _gradients(self, gradients: Sequence[Any]) -> Array:
         for gradient, leaf in zip(gradients, self._arguments.leaves, strict=True):
@@ -144,3 +135,13 @@ class Autodiff:
         if mode not in self._inspected:
             self._findings += check_primals(primals, self._plain, self._results.leaves, mode)
             self._inspected.add(mode)
+
+
+def _vjps(leafwise: Leafwise, point: list[Any], cotangents: list[Any]) -> tuple[list[Any], Sequence[Any]]:
+    primals, pull = jax.vjp(leafwise, *point)
+    return primals, jax.vmap(pull)(cotangents)
+
+
+def _jvps(leafwise: Leafwise, point: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
+    primals, out = jax.vmap(lambda t: jax.jvp(leafwise, tuple(point), tuple(t)))(tangents)
+    return [primal[0] for primal in primals], out

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad._findings import Finding
+from multigrad._ladder import BESIDE, FARTHEST
 from multigrad._user_jac import UserJacobian
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
@@ -81,6 +82,12 @@ class JaxFunction:
         self.eps = self.written if noticed else self.eps
         return bool(noticed)
 
+    @property
+    def farthest(self) -> float:
+        """How far from x it may be evaluated: a search for a root may go on for ever where there is none."""
+        work = self._at.work
+        return BESIDE if work and work.searches else FARTHEST
+
     def __call__(self, X: Array, /) -> Array:
         return self._rows(X)
 
@@ -98,10 +105,17 @@ class JaxFunction:
         with self._at.mode():
             other._at = self._at.at(x)
             other.x = x = other._at.arguments.x  # as the dtypes can hold it
-        value = other(x[None])
-        other.repeats = np.concatenate([value, other(x[None])])
-        other._derivative = other._derive()
+        other.repeats = other._twice()
+        if isinstance(self._derivative, Autodiff):
+            other._derivative = self._derivative.at(other._at.arguments, other.repeats[0])
+        else:
+            other._derivative = other._derive()
         return other
+
+    def _twice(self) -> Array:
+        """The values of two calls, shape (2, m): compiled, where that pays."""
+        X = np.stack([self.x, self.x])
+        return self(X) if self._at.work else np.concatenate([self(row[None]) for row in X])
 
     def gradient(self, u: Array, w: Array, /) -> JaxFunction:
         """The flat function of (x, t) that J(x)^T (u + t w) is, differentiable again."""

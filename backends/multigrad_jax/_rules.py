@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +14,7 @@ import numpy as np
 
 from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
-from multigrad.errors import Defect, Unsupported
+from multigrad.errors import Defect, Unsupported, first_line
 from multigrad_jax._trees import epsilon
 
 # JAX has one exception type for many things; these words tell a mode that a function lacks from a fault in a rule.
@@ -22,7 +24,9 @@ _LACKS = (
     "can't apply forward-mode autodiff",
     "can't apply forward-mode differentiation",
     "transpose_solve required",
+    "gradient with respect to",
 )
+_JAX, _HERE = os.path.dirname(jax.__file__), os.path.dirname(__file__)
 _MALFORMED = ("Custom VJP bwd rule", "Custom VJP fwd rule", "Custom JVP rule")
 
 
@@ -30,7 +34,8 @@ _MALFORMED = ("Custom VJP bwd rule", "Custom VJP fwd rule", "Custom JVP rule")
 def translated(mode: str) -> Iterator[None]:
     """Raise what JAX means: ``Unsupported``, or a ``Defect`` for a rule of the wrong shape.
 
-    The user's own exceptions, in a ``bwd`` say, come through as they are.
+    The user's own exceptions, in a ``bwd`` say, come through as they are. Where JAX itself breaks down, as it does over
+    a product of two tangents that it is to transpose, it has no such mode.
     """
     try:
         yield
@@ -45,6 +50,19 @@ def translated(mode: str) -> Iterator[None]:
         if any(words in text for words in _MALFORMED):
             raise Defect(Finding("wrong_shape", text, where=f"{mode} rule")) from error
         raise
+    except Exception as error:
+        if not _within_jax(error):
+            raise
+        what = f"JAX itself raises {type(error).__name__}: {first_line(error)}".rstrip(": ")
+        reason = "a rule that is not linear in the tangents, or that needs what was donated, has none"
+        raise Unsupported(f"JAX has no {mode} mode for this function: {what} ({reason})") from error
+
+
+def _within_jax(error: Exception) -> bool:
+    """Whether no code but JAX's was running since this package called it."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    others = [file for file in files if not file.startswith(_JAX)]
+    return files[-1:] != others[-1:] and others[-1:] != [] and others[-1].startswith(_HERE)
 
 
 def check_primals(primals: Sequence[Any], plain: Array, outputs: Sequence[Leaf], mode: str) -> list[Finding]:

@@ -40,12 +40,14 @@ class Work:
         widest: entries of the largest array inside.
         findings: the gradients that the user's code stops, and those that are right in the mean alone.
         low: whether something in it is of low precision.
+        searches: whether a loop in it ends by a test of values: far from the inputs it need not end at all.
     """
 
     dispatches: float
     widest: int
     findings: tuple[Finding, ...]
     low: bool
+    searches: bool
 
 
 def work_of(function: Callable[..., Any], parts: Sequence[Any], seconds: float = 0.0) -> Work:
@@ -63,6 +65,7 @@ def work_of(function: Callable[..., Any], parts: Sequence[Any], seconds: float =
         widest=max((size for size, _ in sizes), default=1),
         findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _foreign(eqn))),
         low=any(is_low(out.aval) for eqn, _ in equations for out in eqn.outvars),
+        searches=any(eqn.primitive.name == "while" for eqn, _ in equations),
     )
 
 

@@ -170,6 +170,21 @@ def test_many_rows_are_compiled_once():
         assert len(traces) == 1
 
 
+def test_what_is_compiled_serves_other_points():
+    traces = []
+    f = flat(lambda x: traces.append(1) or jnp.cumsum(jnp.sin(x)), np.ones(3))
+    U = np.ones((3000, 3))
+    f(U), f.vjp(U), f.jvp(U)
+    traces.clear()
+    for k in range(4):
+        other = f.at(f.x + k)
+        np.testing.assert_allclose(other.repeats, np.cumsum(np.sin(f.x + k))[None].repeat(2, axis=0), rtol=1e-14)
+        J = np.tri(3) * np.cos(f.x + k)
+        np.testing.assert_allclose(other.vjp(U)[-1], J.sum(axis=0), rtol=1e-14)
+        np.testing.assert_allclose(other.jvp(U)[-1], J.sum(axis=1), rtol=1e-14)
+    assert not traces
+
+
 @pytest.mark.parametrize(
     "fn",
     [

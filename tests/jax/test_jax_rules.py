@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from multigrad import check_grad
 from multigrad.backends import Options
 from multigrad.errors import Defect, Unsupported
 from multigrad_jax import JaxBackend
@@ -156,3 +157,51 @@ def test_one_cotangent_is_eager_jax_vjp_each_time():
     f.vjp(np.ones((1, 3)))
     f.vjp(np.ones((1, 3)))
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda x, t: t * t,
+        lambda x, t: x / (3 + t),
+        lambda x, t: jnp.where(t > 0, t, 2 * t),
+        lambda x, t: t * (t @ x),
+        lambda x, t: jax.lax.scan(lambda c, a: (c * a, c * a), 1.0, t)[1],
+        lambda x, t: jax.lax.cond(t.sum() > 0, lambda t: t, lambda t: 2 * t, t),
+    ],
+    ids=["product", "quotient", "where", "dot", "scan", "cond"],
+)
+def test_a_rule_that_jax_cannot_transpose_is_refuted_in_forward_mode(rule):
+    """JAX's own code fails on tangents that are multiplied, by an assertion without a word."""
+    fn = with_jvp(lambda p, t: (jnp.sin(p[0]), rule(p[0], t[0])))
+    with pytest.raises(Unsupported, match="no reverse mode.*JAX itself raises.*not linear"):
+        flat(fn).vjp(np.eye(3))
+    report = check_grad(fn, X, backend="jax", raise_exception=False)
+    assert report.verdict == "mismatch"
+    assert "mode_unavailable" in {finding.kind for finding in report.findings}
+
+
+def test_what_jax_has_no_derivative_by_is_said():
+    report = check_grad(
+        lambda a: jax.scipy.special.betainc(a, 2.0, jnp.array([0.2, 0.7])), 1.3, backend="jax", raise_exception=False
+    )
+    assert report.verdict == "inconclusive"
+    assert "gradient with respect to a" in str(report)
+
+
+def test_a_gradient_that_needs_what_was_donated_is_none():
+    """Nor has ``jax.grad`` one; forward mode has."""
+    fn = jax.jit(lambda x: jnp.sin(x) * x, donate_argnums=0)
+    with jax.enable_x64(True):
+        report = check_grad(lambda x: fn(x), jnp.array(X), backend="jax", raise_exception=False)
+    assert report.verdict == "ok"
+    assert "donated" in str(report)
+
+
+@pytest.mark.parametrize("error", [AssertionError, RuntimeError, ZeroDivisionError])
+def test_assertions_of_the_users_own_come_through(error):
+    def bwd(x, g):
+        raise error("of mine")
+
+    with pytest.raises(error, match="of mine"):
+        check_grad(with_vjp(bwd=bwd), X, backend="jax")

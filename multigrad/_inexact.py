@@ -1,0 +1,72 @@
+"""Inexact derivatives: a backward pass that iterates, or chooses its steps, to a tolerance of its own.
+
+The adjoint of an ODE solver is as right as its tolerance, and so is a linear solve by iteration. Such a pass is not quite
+linear in the cotangent: what a combination of cotangents gives is not quite the combination of its rows. By how much
+shows, without any difference of values, how far its entries can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from multigrad._analytical import Probe
+from multigrad._findings import Finding
+from multigrad._leg import Leg
+from multigrad._verdict import Status, Verdict
+from multigrad.backends import Array
+
+# An entry may be off by so many times what the combinations are: a few of them stand for all errors.
+SLACK = 64
+
+
+def inexactness(probes: Sequence[Probe], J: Array, rtol: float) -> float:
+    """By how much products with J differ from the same combinations of its rows, as a fraction of their largest terms.
+
+    A fraction beyond ``rtol`` is no inexactness, but a backward pass that is not linear: that counts as 0.
+    """
+    worst = 0.0
+    with np.errstate(all="ignore"):
+        for probe in probes:
+            gap, terms = np.abs(probe.product - probe.vector @ J), np.abs(probe.vector) @ np.abs(J)
+            if terms.any() and np.isfinite(gap).all():
+                worst = max(worst, float(gap.max() / terms.max()))
+    return worst if worst <= rtol else 0.0
+
+
+def excuse_inexact(leg: Leg, inexact: float) -> tuple[Leg, list[Finding]]:
+    """Take back mismatches that are no larger than what the backward pass itself is off by.
+
+    Entries that are smaller than that altogether are unresolved: they are counted, and nothing else is said of them.
+
+    Args:
+        leg: the comparison, shapes (m, n).
+        inexact: how much the backward pass is off, as a fraction of the largest entry of a row.
+
+    Returns:
+        The comparison, and what is to be said of it.
+    """
+    if not inexact or leg.verdict is not Verdict.MISMATCH:
+        return leg, []
+    with np.errstate(all="ignore"):
+        claimed, seen = np.abs(leg.analytical), np.abs(leg.numeric)
+        row = np.max(claimed, axis=1, keepdims=True, initial=0.0, where=np.isfinite(claimed))
+        allowed = SLACK * inexact * row
+        excused = (leg.status == Status.MISMATCH) & (np.abs(leg.analytical - leg.numeric) <= allowed + 2 * leg.bar)
+        small = np.maximum(claimed, seen + leg.bar) <= allowed
+    leg = replace(leg, status=np.where(excused & small, np.int8(Status.UNRESOLVED), leg.status))
+    if not (excused & ~small).any():
+        return leg, []
+    status = np.where(excused & ~small, np.int8(Status.INCONCLUSIVE), leg.status)
+    return replace(leg, status=status), [not_exact(inexact)]
+
+
+def not_exact(inexact: float) -> Finding:
+    """Say that a backward pass is too inexact to tell more of it."""
+    evidence = (
+        f"the backward pass is not exact: for random cotangents it differs by {inexact:.1g} from the same combination of "
+        "its own rows, and what it is off by is no more than that explains"
+    )
+    return Finding("precision", evidence, "reverse", "tighten the tolerance of the solver inside, to see more")
