@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 from multigrad import check_grad
-from multigrad._batches import Batched
 from multigrad.backends import Array, Options, get_backend
+from multigrad.batches import Batched
 
 REPEATS = 9
 rng = np.random.default_rng(0)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from multigrad._check import check_grad as check_grad
-from multigrad._findings import Finding as Finding
 from multigrad._gradcheck import gradcheck as gradcheck
 from multigrad._report import GradReport as GradReport
 from multigrad._verdict import Verdict as Verdict
@@ -17,6 +16,7 @@ from multigrad.errors import GradientMismatch as GradientMismatch
 from multigrad.errors import InconclusiveCheck as InconclusiveCheck
 from multigrad.errors import InconsistentFunctions as InconsistentFunctions
 from multigrad.errors import NonDifferentiableWarning as NonDifferentiableWarning
+from multigrad.findings import Finding as Finding
 
 if _TYPE_CHECKING:
     from multigrad.consistency import Consistency as Consistency

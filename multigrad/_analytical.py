@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad._batches import Batched
 from multigrad._colouring import colours
 from multigrad._diagnose import of_cotangent
 from multigrad._directions import signed
-from multigrad._findings import Finding
 from multigrad._leg import Entry
 from multigrad._purity import FEW_ULP
 from multigrad._sparse import Pattern, Sparse
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array, FlatFunction, place
+from multigrad.batches import Batched
 from multigrad.errors import Defect, Unsupported
+from multigrad.findings import Finding
 
 # Rows that are differentiated alone as well as in their groups.
 SINGLES = 3

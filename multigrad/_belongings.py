@@ -17,9 +17,9 @@ from typing import Any, Self
 import numpy as np
 
 from multigrad._directions import scale_of
-from multigrad._findings import Finding
 from multigrad._purity import FEW_ULP
 from multigrad.backends import FlatFunction
+from multigrad.findings import Finding
 
 # Arrays are copied as long as all of them together take no more bytes.
 ROOM = 2**28

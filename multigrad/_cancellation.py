@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._dust import largest_of_leaf
-from multigrad._findings import Finding
 from multigrad._kinks import Mask
 from multigrad._leg import Leg
 from multigrad._noise import root_mean_square
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.findings import Finding
 
 # On the line, its length in units of x, which is to end before a pole beside x, and the degree.
 POINTS, SHORT, DEGREE = 16, 2.0**-22, 5

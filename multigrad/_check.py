@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 from multigrad._belongings import Belongings
-from multigrad._ladder import BESIDE, FARTHEST
 from multigrad._nearby import look_nearby
 from multigrad._progress import Progress
 from multigrad._report import GradReport, refused
 from multigrad._run import MEMORY, MODES, run_check
 from multigrad._second import with_second_order
-from multigrad._tree import walk
 from multigrad._verdict import Verdict
 from multigrad.backends import (
+    BESIDE,
+    FARTHEST,
     Backend,
     FlatFunction,
     Options,
@@ -38,6 +38,7 @@ from multigrad.errors import (
     InvalidUse,
     NonDifferentiableWarning,
 )
+from multigrad.tree import walk
 
 METHODS = ("auto", "full", "probe")
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from multigrad._batches import Batched
 from multigrad._diagnose import diagnose
-from multigrad._findings import Finding
 from multigrad._kinks import Mask
 from multigrad._leg import Entry, Leg
 from multigrad._probe_leg import ProbeLeg
@@ -18,7 +16,9 @@ from multigrad._sampler import Sampler
 from multigrad._sparse_leg import MATRICES, SparseLeg
 from multigrad._verdict import Rules, Status, Verdict
 from multigrad.backends import FlatFunction
+from multigrad.batches import Batched
 from multigrad.errors import Defect
+from multigrad.findings import Finding
 
 # A bar as small as this, where no derivative reaches it, is no sign of noise.
 STATIONARY = 1e-6

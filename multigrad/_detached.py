@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.findings import Finding
 
 
 def only_attached(f: FlatFunction) -> FlatFunction:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad._leg import Leg
 from multigrad._symptoms import CLOSE, Block, Mask, explain
 from multigrad._verdict import Status, Verdict
 from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.findings import Finding
 
 MOST = 4
 

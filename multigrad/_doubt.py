@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from multigrad._findings import Finding
 from multigrad._leg import Entry
 from multigrad._report import GradReport
 from multigrad._verdict import Status, Verdict
+from multigrad.findings import Finding
 
 # An error of a percent is one in any precision.
 LARGEST = 2.0**-8

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from multigrad._entries import Entries
-from multigrad._findings import Finding
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.findings import Finding
 
 UNIT = 1e-10  # by how much a squared norm may miss 1
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from multigrad._analytical import reverse_jacobian
-from multigrad._batches import Batched
 from multigrad._check import as_arguments, choose_backend
 from multigrad._directions import Directions
 from multigrad._kinks import Mask
 from multigrad._ladder import points
-from multigrad._tree import walk
 from multigrad.backends import Array, FlatFunction, Options, place
+from multigrad.batches import Batched
 from multigrad.errors import GradcheckError, InvalidUse
+from multigrad.tree import walk
 
 SHOWN = 5
 

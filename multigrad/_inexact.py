@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._analytical import Probe
-from multigrad._findings import Finding
 from multigrad._leg import Leg
 from multigrad._verdict import Status, Verdict
 from multigrad.backends import Array
+from multigrad.findings import Finding
 
 # An entry may be off by so many times what the combinations are: a few of them stand for all errors.
 SLACK = 64

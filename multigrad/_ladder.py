@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from multigrad._directions import TINY, Directions, Index
-from multigrad.backends import Array
+from multigrad.backends import FARTHEST, Array
 
 # By what fraction rounding changes a step that counts as exact, and one that is of no use.
 EXACT, LOST = 2.0**-50, 0.02
-# The longest step, in units of the scale; and where f searches for something that need not exist far from x.
-FARTHEST, BESIDE = 4.0, 2.0**-4
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,11 @@ import numpy as np
 from multigrad._detached import only_attached
 from multigrad._directions import scale_of, signed
 from multigrad._doubt import excusable
-from multigrad._findings import Finding
-from multigrad._ladder import FARTHEST
 from multigrad._report import GradReport
 from multigrad._symmetric import is_symmetric, keep_symmetric, moves_with_one_triangle
 from multigrad._verdict import Status, Verdict
-from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.backends import FARTHEST, Array, FlatFunction, Leaf
+from multigrad.findings import Finding
 
 # How far away, in units of an input's scale.
 NEAR, FAR = 0.02, 0.1

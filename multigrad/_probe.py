@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from multigrad import _noise
-from multigrad._batches import Batched
 from multigrad._directions import Directions, Index, scale_of, signed, weights_of
 from multigrad._entries import Entries
 from multigrad._estimate import Estimate
@@ -23,6 +22,7 @@ from multigrad._sampler import Sampler
 from multigrad._search import search
 from multigrad._verdict import Codes, Rules, Status
 from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.batches import Batched
 
 # Directions over all inputs, and combinations of the outputs.
 PROBES, COMBINATIONS = 3, 32

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad._leg import Leg
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Status, Verdict
 from multigrad.backends import Array, FlatFunction, place
+from multigrad.findings import Finding
 
 # Run-to-run differences of sums done in another order, as atomic adds give them.
 FEW_ULP = 64

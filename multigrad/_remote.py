@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, FlatFunction, Options, get_backend
 from multigrad.errors import InvalidUse
+from multigrad.findings import Finding
 
 # Rows that are worth a message, and how many blocks there are for each worker, so that none waits long for the last.
 FEWEST, SHARES = 8, 2

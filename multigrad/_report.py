@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad._leg import Block, Entry, Leg
 from multigrad._probe_leg import ProbeLeg
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Rules, Status, Verdict
 from multigrad.backends import Leaf, place
+from multigrad.findings import Finding
 
 SHOWN = 8  # worst entries in the text
 

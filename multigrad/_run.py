@@ -18,7 +18,6 @@ from multigrad._analytical import (
     reverse,
     tangent_probe,
 )
-from multigrad._batches import DOUBLES, Batched
 from multigrad._cancellation import excuse_cancellation
 from multigrad._conclusion import Seen, conclude
 from multigrad._detached import only_attached
@@ -26,12 +25,10 @@ from multigrad._directions import Directions, unit_vectors
 from multigrad._doubt import doubt
 from multigrad._dust import dust_of_product
 from multigrad._entries import Entries
-from multigrad._findings import Finding
 from multigrad._fixed_step import compare_at
 from multigrad._gauge import excuse_phases
 from multigrad._hidden import admit_hidden_kinks
 from multigrad._inexact import excuse_inexact, inexactness, not_exact
-from multigrad._ladder import FARTHEST
 from multigrad._leg import Leg
 from multigrad._numerical import Numerical
 from multigrad._probe import Backward, Forward, Prober
@@ -46,15 +43,18 @@ from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._verdict import Rules, Status, Verdict
 from multigrad.backends import (
+    FARTHEST,
     Array,
     FlatFunction,
 )
+from multigrad.batches import DOUBLES, Batched
 from multigrad.errors import (
     Defect,
     InvalidUse,
     Unsupported,
     first_line,
 )
+from multigrad.findings import Finding
 
 MODES = ("reverse", "forward")
 # n (n + m) of the largest Jacobian without sparsity that is compared in full unless asked for: half an hour's work.

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from multigrad import _ladder, _noise
-from multigrad._batches import Batched
 from multigrad._directions import Directions, scale_of, share_of, signed
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._noise import Noise
 from multigrad.backends import Array
+from multigrad.batches import Batched
 
 # Doubles in the points of a ladder that are made at once: 128 MB.
 AT_ONCE = 2**24

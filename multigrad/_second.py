@@ -14,13 +14,13 @@ import numpy as np
 
 from multigrad._directions import signed
 from multigrad._dust import ULPS
-from multigrad._findings import Finding
 from multigrad._leg import Leg
 from multigrad._report import GradReport
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Status, Verdict
 from multigrad.backends import FlatFunction, place
 from multigrad.errors import Defect, InvalidUse, Unsupported
+from multigrad.findings import Finding
 
 # Two evaluations of a second derivative by AD, each a sum in its own order.
 SYMMETRIC = 1e-6

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from multigrad._batches import Batched
 from multigrad._colouring import colours
 from multigrad._directions import Directions, Index, weights_of
 from multigrad._sparse import Pattern, Sparse
 from multigrad.backends import Array, Leaf
+from multigrad.batches import Batched
 
 Mask = npt.NDArray[np.bool_]
 

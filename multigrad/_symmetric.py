@@ -11,12 +11,12 @@ import numpy as np
 
 from multigrad._directions import Directions, Index
 from multigrad._entries import Entries
-from multigrad._findings import Finding
 from multigrad._kinks import Mask
 from multigrad._numerical import Numerical
 from multigrad._purity import FEW_ULP
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
+from multigrad.findings import Finding
 
 
 def compare_symmetric(f: FlatFunction, numerical: Numerical, found: Entries, J: Array, mode: str) -> list[Finding]:

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from multigrad._context import Context
 from multigrad._estimate import Estimate
 from multigrad._kinks import Kinks
-from multigrad._ladder import FARTHEST
-from multigrad.backends import Array
+from multigrad.backends import FARTHEST, Array
 
 Codes = npt.NDArray[np.int8]
 

@@ -19,10 +19,12 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-from multigrad._findings import Finding
 from multigrad.errors import BackendUnavailable, DuplicateBackend, InvalidUse, UnknownBackend
+from multigrad.findings import Finding
 
 GROUP = "multigrad.backends"
+# How far from x f is evaluated, in units of the size of the inputs; and where it searches for what need not exist there.
+FARTHEST, BESIDE = 4.0, 2.0**-4
 
 Array = npt.NDArray[np.float64]
 

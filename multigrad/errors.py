@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from multigrad._findings import Finding
     from multigrad._report import GradReport
     from multigrad.consistency.report import ConsistencyReport
+    from multigrad.findings import Finding
 
 
 def first_line(error: object) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad._report import GradReport
 from multigrad._run import run_check
 from multigrad.backends import Array, Leaf
+from multigrad.findings import Finding
 
 
 class Flat:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad._batches import DOUBLES, MOST, Batched
-from multigrad._findings import Finding
+from multigrad.batches import DOUBLES, MOST, Batched
 from multigrad.errors import Defect, Unsupported
+from multigrad.findings import Finding
 
 
 class Recorder:

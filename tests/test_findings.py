@@ -2,8 +2,8 @@ import pickle
 
 import pytest
 
-from multigrad._findings import ERRORS, NOTES, Finding
 from multigrad.errors import Defect, InvalidUse
+from multigrad.findings import ERRORS, NOTES, Finding
 
 
 @pytest.mark.parametrize("kind", sorted(ERRORS | NOTES))

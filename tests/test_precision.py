@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from multigrad._precision import has_steps
 from multigrad._run import run_check
 from multigrad._verdict import Status
+from multigrad.residual import has_steps
 from tests.flat import Flat
 
 SINGLE, HALF, BFLOAT = 2.0**-23, 2.0**-10, 2.0**-7

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from multigrad import _run
-from multigrad._batches import Batched
 from multigrad._colouring import colours
 from multigrad._sparse import Pattern
 from multigrad._structure import find_structure
 from multigrad._verdict import Status
 from multigrad.backends import Array
+from multigrad.batches import Batched
 from tests.flat import Flat, check_flat
 
 RNG = np.random.default_rng(5)

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from multigrad._tree import map_leaves, walk
+from multigrad.tree import map_leaves, walk
 
 Point = namedtuple("Point", "x y")
 

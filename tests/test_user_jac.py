@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from multigrad._user_jac import UserJacobian, flat_jacobian
 from multigrad.backends import Leaf
 from multigrad.errors import Defect, Unsupported
+from multigrad.user_jac import UserJacobian, flat_jacobian
 
 RNG = np.random.default_rng(0)
 

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad.backends import Array
 from multigrad.errors import Defect
+from multigrad.findings import Finding
 from multigrad_jax._blocks import block_rows, compiling_pays, in_blocks
 from multigrad_jax._rules import check_primals, translated
 from multigrad_jax._trees import Arguments, Results, pack, unpack

@@ -9,8 +9,8 @@ from typing import Any
 
 import jax
 
-from multigrad._findings import Finding
 from multigrad.backends import Array
+from multigrad.findings import Finding
 from multigrad_jax._autodiff import Autodiff
 from multigrad_jax._trees import Arguments, Results, pack_one
 from multigrad_jax._wide import wide_name

@@ -12,11 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multigrad._findings import Finding
-from multigrad._ladder import BESIDE, FARTHEST
-from multigrad._user_jac import UserJacobian
-from multigrad.backends import Array, Leaf
+from multigrad.backends import BESIDE, FARTHEST, Array, Leaf
 from multigrad.errors import Unsupported
+from multigrad.findings import Finding
+from multigrad.user_jac import UserJacobian
 from multigrad_jax._autodiff import Autodiff
 from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._gradient import gradient

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from multigrad._precision import DOUBLE
 from multigrad.errors import first_line
+from multigrad.precision import DOUBLE
 from multigrad_jax import _control_flow, _custom_derivatives
 from multigrad_jax._interpret import Interpreter
 from multigrad_jax._trees import epsilon

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from multigrad import _precision
-from multigrad._batches import Batched
-from multigrad._findings import Finding
-from multigrad._precision import DOUBLE, Sample
+from multigrad import precision, residual
 from multigrad.backends import Array
+from multigrad.batches import Batched
 from multigrad.errors import first_line
+from multigrad.findings import Finding
+from multigrad.precision import DOUBLE, Sample
 from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._promote import promote
 from multigrad_jax._rows import Rows
@@ -48,36 +48,36 @@ def settle(written: Evaluation, seed: int) -> Settled:
         return written, (DOUBLE, DOUBLE), ()
     eps = max(promotion.eps, *map(epsilon, low))
     written, wide = replace(written, function=promotion.written), written.widened(promotion.double)
-    u = _precision.cotangent(sum(leaf.size for leaf in written.results.leaves), seed)
-    points, as_written = _precision.sampled(
+    u = precision.cotangent(sum(leaf.size for leaf in written.results.leaves), seed)
+    points, as_written = precision.sampled(
         lambda point: _sample(written.at(point), u),
-        [arguments.x, *(_rounded(written, point) for point in _precision.neighbours(arguments.x, eps, seed))],
+        [arguments.x, *(_rounded(written, point) for point in precision.neighbours(arguments.x, eps, seed))],
     )
     try:
         doubled = [_sample(wide.at(point), u, with_gradient=as_written[0].gradient is not None) for point in points]
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
-        return original, (eps, eps), (_precision.as_written(low, eps, f"in float64 it raises {_named(error)}"),)
-    seen = _precision.examine(as_written, doubled, eps, arguments.leaves, written.results.leaves)
+        return original, (eps, eps), (precision.as_written(low, eps, f"in float64 it raises {_named(error)}"),)
+    seen = precision.examine(as_written, doubled, eps, arguments.leaves, written.results.leaves)
     if seen.fault:
         return (
             original,
             (eps, eps),
-            (_precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),),
+            (precision.as_written(low, eps, f"its values in float64 are other ones: {seen.fault}"),),
         )
     if seen.identical and all(epsilon(dtype) <= DOUBLE for dtype in leaves):
         return original, (DOUBLE, DOUBLE), ()
-    noise = _precision.foreign_noise(_values(wide), arguments.x, seed)
+    noise = residual.foreign_noise(_values(wide), arguments.x, seed)
     how = f" by JAX's 64-bit mode alone, since {promotion.why}" if promotion.why else ""
-    note = _precision.in_double(low, how, noise, REMEDY)
-    return wide, (_precision.residual_eps(noise), eps), (*seen.findings, note)
+    note = residual.in_double(low, how, noise, REMEDY)
+    return wide, (residual.residual_eps(noise), eps), (*seen.findings, note)
 
 
 def unsettle(evaluation: Evaluation, seed: int, written: float) -> tuple[Finding, ...]:
     """Look for arithmetic of the roundoff ``written`` in what seems to be float64; what is to be said if it is there."""
-    if not _precision.has_steps(_values(evaluation), evaluation.arguments.x, written, seed):
+    if not residual.has_steps(_values(evaluation), evaluation.arguments.x, written, seed):
         return ()
     names = [str(dtype) for dtype in WIDE if epsilon(str(dtype)) == written]
-    return (_precision.partly_coarse(names[:1], "", written, REMEDY),)
+    return (residual.partly_coarse(names[:1], "", written, REMEDY),)
 
 
 def is_double(written: Evaluation) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, Unsupported, first_line
+from multigrad.findings import Finding
 from multigrad_jax._trees import epsilon
 
 # JAX has one exception type for many things; these words tell a mode that a function lacks from a fault in a rule.

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from jax.tree_util import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 
-from multigrad._findings import Finding
-from multigrad._tree import quoted
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, InvalidUse
+from multigrad.findings import Finding
+from multigrad.tree import quoted
 
 Parts = list[npt.NDArray[Any]]
 

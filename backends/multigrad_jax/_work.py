@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from multigrad._findings import Finding
+from multigrad.findings import Finding
 from multigrad_jax._wide import is_low
 
 _JAX = os.path.dirname(jax.__file__)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from multigrad._tree import map_leaves, walk
 from multigrad.backends import Array, Leaf
 from multigrad.errors import InvalidUse
+from multigrad.tree import map_leaves, walk
 
 # The first of these that fits any input says which are checked. Integers count only where nothing else is there:
 # beside floats they are sizes, indices and exponents.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from multigrad._user_jac import UserJacobian
 from multigrad.backends import FlatFunction, Options
 from multigrad.errors import InvalidUse
+from multigrad.user_jac import UserJacobian
 from multigrad_numpy._function import Derivative, NumpyFunction
 from multigrad_numpy._opinion import refuse_wrong_trace, second_opinion
 from multigrad_numpy._table import register_numpy

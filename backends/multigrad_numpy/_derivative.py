@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
+from multigrad.tree import walk
 from multigrad_numpy._linear import Linearised
 from multigrad_numpy._memory import Memory
 from multigrad_numpy._table import Registered

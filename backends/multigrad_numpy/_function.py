@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from multigrad._findings import Finding
-from multigrad._tree import walk
 from multigrad.backends import Array, FlatFunction, Leaf
 from multigrad.errors import InvalidUse
+from multigrad.findings import Finding
+from multigrad.tree import walk
 from multigrad_numpy._arguments import Arguments
 from multigrad_numpy._results import Results
 from multigrad_numpy._rows import Rows

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
+from multigrad.findings import Finding
 from multigrad_numpy._linear import Linearised
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, place
 from multigrad.errors import Unsupported
+from multigrad.findings import Finding
 
 if TYPE_CHECKING:
     from multigrad_numpy._function import NumpyFunction

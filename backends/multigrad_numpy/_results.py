@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from multigrad._findings import Finding
-from multigrad._tree import map_leaves, walk
 from multigrad.backends import Array, Leaf, likely_backends
 from multigrad.errors import Defect, InvalidUse
+from multigrad.findings import Finding
+from multigrad.tree import map_leaves, walk
 from multigrad_numpy._arguments import is_numpy, kind_of, make_leaves, reals, refuse
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from multigrad._tree import walk
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
+from multigrad.tree import walk
 from multigrad_numpy import _batch_products, _batch_rules  # noqa: F401 - they enter the rules
 from multigrad_numpy._arguments import Arguments
 from multigrad_numpy._batched import BatchArray

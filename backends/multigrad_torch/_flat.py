@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from multigrad._findings import Finding
-from multigrad._precision import DOUBLE
 from multigrad.backends import Array, Leaf, Options
+from multigrad.findings import Finding
+from multigrad.precision import DOUBLE
 from multigrad_torch._batch import Batch
 from multigrad_torch._dtypes import roundoff
 from multigrad_torch._forward import Forward

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, InvalidUse
+from multigrad.findings import Finding
 from multigrad_torch._dtypes import WIDE
 from multigrad_torch._leaves import flat_numbers
 from multigrad_torch._sparse import dense

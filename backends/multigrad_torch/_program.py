@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, Options
 from multigrad.errors import InvalidUse
+from multigrad.findings import Finding
 from multigrad_torch import _captures, _params
 from multigrad_torch._dtypes import WIDE, nominal_dtype
 from multigrad_torch._leaves import Fixed, Slot, copied, sort_out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from multigrad._findings import Finding
 from multigrad.errors import Defect, Unsupported, first_line
+from multigrad.findings import Finding
 
 # What torch's engine says of a backward that returns no gradients of its arguments, and what is made of it.
 _REFUSALS = {

@@ -8,11 +8,11 @@ from contextlib import suppress
 import numpy as np
 import torch
 
-from multigrad import _precision
-from multigrad._batches import Batched
-from multigrad._precision import DOUBLE, Sample
+from multigrad import precision, residual
 from multigrad.backends import Array
+from multigrad.batches import Batched
 from multigrad.errors import first_line
+from multigrad.precision import DOUBLE, Sample
 from multigrad_torch._audit import Audit
 from multigrad_torch._batch import Batch
 from multigrad_torch._dtypes import WIDE, roundoff
@@ -37,14 +37,14 @@ def settle(program: Program, x: Array, seed: int) -> tuple[float, float]:
         The unit roundoff of that arithmetic, and that of the one which the function is written for.
     """
     m = sum(leaf.size for leaf in program.outputs.leaves)
-    u = _precision.cotangent(m, seed)
+    u = precision.cotangent(m, seed)
     low, here = _audited(program, x, u)
     if not low:
         return DOUBLE, DOUBLE
     eps, names = roundoff(low), sorted(map(_name, low))
-    points, as_written = _precision.sampled(
+    points, as_written = precision.sampled(
         lambda point: here if point is x and here else _sample(program, point, u),
-        [x, *(_rounded(program, point) for point in _precision.neighbours(x, eps, seed))],
+        [x, *(_rounded(program, point) for point in precision.neighbours(x, eps, seed))],
     )
     with_gradient = all(sample.gradient is not None for sample in as_written)
     program.promote(True)
@@ -53,7 +53,7 @@ def settle(program: Program, x: Array, seed: int) -> tuple[float, float]:
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64
         return _give_up(program, eps, names, f"in float64 it raises {type(error).__name__}: {first_line(error)}")
     inputs = [slot.leaf for slot in program.slots]
-    seen = _precision.examine(as_written, doubled, eps, inputs, program.outputs.leaves)
+    seen = precision.examine(as_written, doubled, eps, inputs, program.outputs.leaves)
     if seen.fault:
         return _give_up(program, eps, names, f"its values in float64 are other ones: {seen.fault}")
     if seen.identical and all(slot.dtype is slot.given for slot in program.slots):
@@ -99,7 +99,7 @@ def _rounded(program: Program, row: Array) -> Array:
 
 def _give_up(program: Program, eps: float, names: Sequence[str], why: str) -> tuple[float, float]:
     program.promote(False)
-    program.note(_precision.as_written(names, eps, why))
+    program.note(precision.as_written(names, eps, why))
     return eps, eps
 
 
@@ -109,18 +109,18 @@ def unsettle(program: Program, x: Array, seed: int, eps: float, written: float) 
     Returns:
         The unit roundoff of the arithmetic after all.
     """
-    if not program.promoted or eps >= written or not _precision.has_steps(_values(program), x, written, seed):
+    if not program.promoted or eps >= written or not residual.has_steps(_values(program), x, written, seed):
         return eps
     names = [_name(dtype) for dtype in WIDE if roundoff([dtype]) == written]
-    program.note(_precision.partly_coarse(names[:1], "", written, _remedy(program, x)))
+    program.note(residual.partly_coarse(names[:1], "", written, _remedy(program, x)))
     return written
 
 
 def _residual(program: Program, x: Array, seed: int, names: Sequence[str]) -> float:
     """The roundoff that is left in float64, to judge by the noise of the values."""
-    noise = _precision.foreign_noise(_values(program), x, seed)
-    program.note(_precision.in_double(names, "", noise, _remedy(program, x) if noise else ""))
-    return _precision.residual_eps(noise)
+    noise = residual.foreign_noise(_values(program), x, seed)
+    program.note(residual.in_double(names, "", noise, _remedy(program, x) if noise else ""))
+    return residual.residual_eps(noise)
 
 
 def _values(program: Program) -> Batched:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from multigrad._findings import Finding
 from multigrad.backends import Array
+from multigrad.findings import Finding
 from multigrad_torch._graph import Graph, trace
 from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._program import Program

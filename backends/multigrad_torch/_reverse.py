@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
+from multigrad.findings import Finding
 from multigrad_torch._cotangents import Cotangent, several
 from multigrad_torch._graph import Graph, engine, trace
 from multigrad_torch._outputs import pack

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from multigrad._findings import Finding
+from multigrad.findings import Finding
 
 # By the nodes that they leave in a graph. Beta is made of the second, and chi-squared, Student's t and others of the first.
 IMPLICIT = frozenset({"StandardGammaBackward0", "_DirichletBackward"})

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from multigrad._findings import Finding
 from multigrad.backends import Array
 from multigrad.errors import first_line
+from multigrad.findings import Finding
 from multigrad_torch._cotangents import Cotangent
 from multigrad_torch._graph import Graph, engine
 from multigrad_torch._leaves import flat_numbers

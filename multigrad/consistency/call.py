@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from multigrad._findings import Finding
-from multigrad._tree import walk
 from multigrad.backends import Array, Backend, FlatFunction, Leaf, Options, accept_options
 from multigrad.consistency.handover import hand_over, is_array
 from multigrad.consistency.layouts import Orders, named, search
 from multigrad.consistency.matching import Layout, Pair, match_inputs, match_outputs
 from multigrad.consistency.sides import ROUNDOFF, Side, flatten
+from multigrad.findings import Finding
+from multigrad.tree import walk
 
 
 @dataclass(frozen=True)

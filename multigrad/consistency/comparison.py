@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad._verdict import Codes, Status
 from multigrad.consistency.agreement import compare_values, spans
 from multigrad.consistency.blame import blame
@@ -22,6 +21,7 @@ from multigrad.consistency.second_sides import second_order
 from multigrad.consistency.sides import Side
 from multigrad.consistency.whereabouts import first_to_differ, locate
 from multigrad.errors import InvalidUse
+from multigrad.findings import Finding
 
 
 def compare(call: Call) -> ConsistencyReport:

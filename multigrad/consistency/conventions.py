@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from multigrad._findings import Finding
 from multigrad.backends import Array
 from multigrad.consistency.matching import Pair
+from multigrad.findings import Finding
 
 Numbers = npt.NDArray[Any]
 

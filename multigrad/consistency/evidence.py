@@ -7,7 +7,6 @@ from itertools import combinations
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad._verdict import Codes, Status
 from multigrad.consistency.agreement import Claim, claims, compare_jacobians, compare_values, legal_choices
 from multigrad.consistency.blame import Groups, groups, right_group
@@ -17,6 +16,7 @@ from multigrad.consistency.naming import name_kinks
 from multigrad.consistency.sides import Side, check, check_with
 from multigrad.consistency.symmetry import lost_in_symmetry, name_symmetric
 from multigrad.consistency.twins import tell_apart
+from multigrad.findings import Finding
 
 RTOL = 1e-7
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from multigrad._tree import map_leaves, walk
 from multigrad.backends import Backend
 from multigrad.consistency.matching import Axes
 from multigrad.errors import InvalidUse
+from multigrad.tree import map_leaves, walk
 
 WIDER = {"float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "complex64": np.complex128}
 

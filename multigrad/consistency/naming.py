@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from multigrad._batches import Batched
-from multigrad._findings import Finding
 from multigrad._kinks import Mask
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
+from multigrad.batches import Batched
 from multigrad.consistency.agreement import Claim, spans
 from multigrad.consistency.conventions import Convention, Difference, in_reference_shape, phases, recognise
 from multigrad.consistency.sides import DOUBLE, Side, roundoff
 from multigrad.consistency.slips import diagnose
+from multigrad.findings import Finding
 
 NEARBY = 6
 # Sums in low precision that differ by so many units in the last place were not added up in the same way.

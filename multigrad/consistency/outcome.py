@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from multigrad._findings import Finding
 from multigrad._verdict import Status
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.discrepancies import SHOWN, derivative_cell, table, value_cell
 from multigrad.consistency.evidence import Evidence
 from multigrad.consistency.report import NOTHING, Cell, Consistency, ConsistencyReport, Discrepancy
 from multigrad.consistency.sides import Side
+from multigrad.findings import Finding
 
 
 @dataclass(frozen=True)

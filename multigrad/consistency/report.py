@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from multigrad._findings import Finding
 from multigrad._report import GradReport
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.matching import Axes
+from multigrad.findings import Finding
 
 
 class Consistency(enum.StrEnum):

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._directions import signed
-from multigrad._findings import Finding
 from multigrad.backends import Array, Leaf
 from multigrad.consistency.evidence import Evidence
 from multigrad.consistency.matching import Pair
 from multigrad.consistency.sides import Side, vector
 from multigrad.errors import Defect, Unsupported
+from multigrad.findings import Finding
 
 
 def second_order(first: Evidence, names: Sequence[str], seed: int) -> tuple[Evidence | None, list[Finding]]:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from multigrad import _noise
-from multigrad._batches import Batched
 from multigrad._directions import Index, scale_of
 from multigrad._leg import Leg
 from multigrad._report import GradReport
 from multigrad._run import run_check
 from multigrad._sparse_leg import SparseLeg
 from multigrad.backends import Array, Backend, FlatFunction, Options
+from multigrad.batches import Batched
 from multigrad.consistency.matching import Axes, Layout, Pair
 from multigrad.errors import InvalidUse, Unsupported
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad.consistency.agreement import spans
 from multigrad.consistency.matching import Pair, twins
 from multigrad.consistency.sides import Side
+from multigrad.findings import Finding
 
 # Blocks of the Jacobian are the same or they are not; how precisely, is told later.
 ALIKE = 1e-4

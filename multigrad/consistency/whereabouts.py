@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from multigrad._findings import Finding
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
 from multigrad.consistency.agreement import Claim, compare_jacobians, spans
 from multigrad.consistency.matching import Pair
 from multigrad.consistency.sides import Side
+from multigrad.findings import Finding
 
 LISTED = 4
 

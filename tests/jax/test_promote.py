@@ -9,9 +9,9 @@ import pytest
 from jax.experimental import pallas
 
 from multigrad import check_grad
-from multigrad._precision import DOUBLE
 from multigrad._run import run_check
 from multigrad.backends import Options
+from multigrad.precision import DOUBLE
 from multigrad_jax import JaxBackend, _custom_derivatives, _function, _promote, _regime
 
 from .low_precision import CASES

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from multigrad import check_grad
-from multigrad._findings import Finding
+from multigrad.findings import Finding
 
 X = np.array([0.3, -0.7, 1.1])
 

@@ -7,8 +7,8 @@ from torch import nn
 from torch.utils._pytree import tree_map
 
 from multigrad import check_grad
-from multigrad._precision import DOUBLE
 from multigrad.backends import Options
+from multigrad.precision import DOUBLE
 from multigrad_torch import TorchBackend, _engine
 
 from .flattening import flatten

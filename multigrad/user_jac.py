@@ -23,10 +23,10 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from multigrad._findings import Finding
-from multigrad._tree import Children, children
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Defect, Unsupported
+from multigrad.findings import Finding
+from multigrad.tree import Children, children
 
 
 class UserJacobian:
