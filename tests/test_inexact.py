@@ -76,6 +76,7 @@ def test_an_ode_solver(factor, verdict):
 
     rate.defjvp(lambda p, t: (p[0], factor * t[0]))
 
+    @jax.jit
     def solution(y, k):
         return odeint(lambda y, t: -rate(k) * y, y, jnp.array([0.0, 1.0]), rtol=1e-10, atol=1e-10)[-1]
 
