@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from multigrad._directions import Directions, Index, share_of
-from multigrad._dust import ULPS, rounding_dust
+from multigrad._dust import rounding_dust
 from multigrad._ladder import short_ladder
 from multigrad.backends import Array, Leaf
+
+# Roundings of x that count as one step away from a stationary point; 1e-12 of the slopes around are then not excused.
+FEW_ULP = 16
 
 
 @dataclass(frozen=True)
@@ -79,4 +82,4 @@ class Context:
         arithmetic a rounding is no small step: no more is excused than what counts as nothing beside ``reach``.
         """
         curvature = 2 * self.reach / np.exp2(short_ladder(eps)[0])
-        return np.asarray(np.minimum(ULPS * eps * curvature, 1e-9 * self.reach))
+        return np.asarray(np.minimum(FEW_ULP * eps * curvature, 1e-9 * self.reach))

@@ -172,3 +172,18 @@ def test_a_stationary_point_along_every_single_input(f, x, scale):
     assert check_flat(lambda X: scale * f(X), x, J).verdict == "ok"
     J[0, 1] = 1e-3 * scale
     assert check_flat(lambda X: scale * f(X), x, J).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("size", [1e-11, 3e-12, 1.6e-12, 1.1e-12])
+@pytest.mark.parametrize("factor", [0.0, -1.0])
+def test_an_entry_above_1e_minus_12_of_its_row_is_no_rounding(size, factor):
+    """Steep as f is along another input, this one is not beside a point where its slope is 0."""
+
+    def f(X):
+        return np.stack([7.6 * (np.sin(X[:, 0]) + size * np.sin(X[:, 1])), X[:, 1]], axis=1)
+
+    x = np.array([1e-3, 1e-3])
+    J = np.array([[7.6 * np.cos(x[0]), 7.6 * size * np.cos(x[1])], [0.0, 1.0]])
+    assert check_flat(f, x, J).verdict == "ok"
+    J[0, 1] *= factor
+    assert check_flat(f, x, J).verdict == "mismatch"
