@@ -14,6 +14,7 @@ import numpy as np
 from multigrad._colouring import colours
 from multigrad._diagnose import of_cotangent
 from multigrad._directions import signed
+from multigrad._kinks import Mask
 from multigrad._leg import Entry
 from multigrad._purity import FEW_ULP
 from multigrad._sparse import Pattern, Sparse
@@ -182,6 +183,22 @@ def _compressed(product: Batched, pattern: Pattern, rng: np.random.Generator) ->
     found = Sparse(Pattern((m, n), pattern.columns, pattern.rows), values)
     expected = np.stack([found.T[:, k] for k in singles.tolist()])
     return found if np.allclose(alone, expected, rtol=ROUNDING, atol=0.0, equal_nan=True) else None
+
+
+def in_full(f: FlatFunction, mode: str, J: Sparse, places: Mask) -> Array:
+    """The Jacobian as a matrix, with the rows (in forward mode columns) of some places, shape (m, n), taken anew.
+
+    Entries that are too small for f to show them are in no pattern. In a group they add to others, which may be hardly
+    larger.
+    """
+    full = J.dense()
+    if mode == "reverse":
+        rows = np.flatnonzero(places.any(axis=1))
+        full[rows] = Batched(f.vjp, len(f.x), slack=0.0, lenient=False)(np.eye(len(full))[rows])
+    else:
+        columns = np.flatnonzero(places.any(axis=0))
+        full[:, columns] = Batched(f.jvp, len(full), slack=0.0, lenient=False)(np.eye(len(f.x))[columns]).T
+    return full
 
 
 def reverse_jacobian(f: FlatFunction) -> Array:

@@ -117,6 +117,16 @@ def measure(values: Array, eps: float) -> Noise:
     return Noise(_settle(sigma, usable, 10 * eps * level).max(axis=0, initial=0.0), level)
 
 
+def offset(values: Array, here: Array) -> Array:
+    """By how much f at x differs between ``here`` and the middle of the ``lines`` that pass through it, shape (m,).
+
+    Rows of a batch are summed in another order than one row alone.
+    """
+    middles = values.reshape(-1, POINTS, values.shape[-1])[:, POINTS - 1 - POINTS // 2]
+    apart = np.abs(middles - here)
+    return np.asarray(np.max(apart, axis=0, initial=0.0, where=np.isfinite(apart)))
+
+
 def _moves_by_quanta(table: Array) -> npt.NDArray[np.bool_]:
     """Whether all steps between neighbours, (lines, spacings, POINTS, m), are a few times the smallest of them.
 

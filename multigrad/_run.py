@@ -15,6 +15,7 @@ from multigrad._analytical import (
     Reverse,
     defect_or_note,
     forward_jacobian,
+    in_full,
     reverse,
     tangent_probe,
 )
@@ -234,9 +235,15 @@ class _Check:
         if isinstance(J, Sparse) and grouped and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
             leg: Leg | SparseLeg = self._in_groups(mode, J, grouped)
         else:
-            leg = self._entry_by_entry(mode, J.dense() if isinstance(J, Sparse) else J, grouped)
+            leg = self._entry_by_entry(mode, self._in_full(mode, J, grouped), grouped)
         self.seen.legs.append(leg)
         self._hear(leg)
+
+    def _in_full(self, mode: str, J: Array | Sparse, grouped: Entries | None) -> Array:
+        if isinstance(J, Sparse) and grouped is not None:
+            return in_full(self.f, mode, J, grouped.statuses > Status.UNRESOLVED)
+        assert not isinstance(J, Sparse)
+        return J
 
     def _in_groups(self, mode: str, J: Sparse, grouped: Entries) -> SparseLeg:
         check_ties(self.sampler, grouped)

@@ -87,7 +87,7 @@ class Sampler:
         X, up, down = _ladder.points(self.x, directions, exponents)
         lines = _noise.lines(self.x, self._scale(), self.eps, self.rng)
         values = self.f(np.concatenate([lines, X]))
-        self._take_noise(_noise.measure(values[: len(lines)], self.eps))
+        self._take_noise(_noise.measure(values[: len(lines)], self.eps), values[: len(lines)])
         return _ladder.samples(values[len(lines) :], up, down, exponents)
 
     def along(self, directions: Directions, exponents: Array) -> tuple[Array, Array, Array]:
@@ -115,11 +115,11 @@ class Sampler:
         size = max(1, AT_ONCE // (8 * len(values)))
         parts = [_noise.measure(values[:, start : start + size], self.eps) for start in range(0, self.here.size, size)]
         self._take_noise(
-            Noise(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level")))
+            Noise(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level"))), values
         )
         return values
 
-    def _take_noise(self, noise: Noise) -> None:
+    def _take_noise(self, noise: Noise, values: Array) -> None:
         """Believe the noise, if it is no slope: far steps of tiny inputs beside others may jump about as noise does."""
         share = share_of(self.x)
         steep = noise.relative > STEEP
@@ -127,7 +127,7 @@ class Sampler:
             lines = _noise.lines(self.x, self._scale() * share, self.eps, self.rng)
             own = _noise.measure(self.f(lines), self.eps).sigma
             noise = replace(noise, sigma=np.where(steep, np.minimum(noise.sigma, own), noise.sigma))
-        self._noise = replace(noise, floor=self.jitter)
+        self._noise = replace(noise, floor=np.maximum(self.jitter, _noise.offset(values, self.here)))
 
     def _scale(self) -> Array:
         return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multigrad._directions import scale_of
-from multigrad._noise import Noise, lines, measure
+from multigrad._noise import Noise, lines, measure, offset
 from tests.shapes import white_noise
 
 EPS = 2.0**-52
@@ -46,3 +46,9 @@ def test_noise_grows_with_the_values():
     assert noise.of(np.array([0.1]), EPS) == 4e-10
     assert noise.of(np.array([10.0]), EPS) == pytest.approx(4e-9)
     assert noise.of(np.array([1e9]), EPS) >= 2**-52 * 1e9
+
+
+def test_rows_of_a_batch_are_rounded_in_another_way_than_one_alone():
+    x = np.array([0.3, 2.0])
+    points = lines(x, scale_of(x), EPS, np.random.default_rng(0))
+    assert offset(np.sin(points), np.sin(x) + np.array([0.0, 2.0**-50])).tolist() == [0.0, 2.0**-50]

@@ -188,3 +188,32 @@ def test_kinks_in_groups(claimed: float) -> None:
     assert report.count(Status.NONDIFFERENTIABLE) == 1
     J[7, 7] = 1.5
     assert check_flat(lambda X: np.maximum(X, 0.0), x, J).verdict == "mismatch"
+
+
+# Terms of one input each, with their derivatives.
+TERMS = (
+    (np.sin, np.cos),
+    (np.exp, np.exp),
+    (np.tanh, lambda x: 1 / np.cosh(x) ** 2),
+    (np.square, lambda x: 2 * x),
+    (lambda x: x**3 - x, lambda x: 3 * x**2 - 1),
+    (lambda x: np.log1p(x**2), lambda x: 2 * x / (1 + x**2)),
+)
+
+
+@pytest.mark.parametrize("seed", [0, 22, 29, 32])
+def test_a_band_with_entries_that_f_does_not_show(seed: int) -> None:
+    """An entry of 1e-20 beside 1 is in no pattern, and in a group it adds to another that is hardly larger."""
+    n, rng = 400, np.random.default_rng(seed)
+    size = 10 ** rng.uniform(-12, 0, (n, n)) * rng.choice([-1, 1], (n, n))
+    A = np.where(np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 2, size, 0.0)
+    scale, x = 10 ** rng.uniform(-6, 6, n), rng.normal(size=n) * 10 ** rng.uniform(-2, 0.5)
+    chosen = rng.integers(0, len(TERMS), n)
+
+    def f(X: Array) -> Array:
+        return np.stack([TERMS[k][0](X[:, j]) for j, k in enumerate(chosen)], axis=1) @ A.T * scale
+
+    J = A * np.array([TERMS[k][1](x[j]) for j, k in enumerate(chosen)]) * scale[:, None]
+    assert check_flat(f, x, J).verdict in ("ok", "inconclusive")
+    J[7, np.argmax(np.abs(J[7]))] *= -1
+    assert check_flat(f, x, J).verdict == "mismatch"
