@@ -115,7 +115,8 @@ def check_grad(
     arguments = as_arguments(inputs)
     _validate(fn, jac, modes, method, order, eps, rtol, atol, executor)
     adapter = choose_backend(backend, arguments)
-    options = Options(jac=jac, params=params, seed=seed, extra=accept_options(adapter, backend_options, OPTIONS))
+    extra = accept_options(adapter, {"jac": jac, "params": params, **backend_options}, OPTIONS)
+    options = Options(jac=jac, params=params, seed=seed, extra=extra)
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
     flatten = partial(_flatten, adapter, fn, arguments, options, executor)

@@ -23,6 +23,8 @@ from multigrad.errors import BackendUnavailable, DuplicateBackend, InvalidUse, U
 from multigrad.findings import Finding
 
 GROUP = "multigrad.backends"
+# Keywords of check_grad itself that not every adapter has a use for.
+OPTIONAL = ("jac", "params")
 # How far from x f is evaluated, in units of the size of the inputs; and where it searches for what need not exist there.
 FARTHEST, BESIDE = 4.0, 2.0**-4
 
@@ -177,7 +179,8 @@ class Backend(Protocol):
 
     Attributes:
         name: what users call it.
-        options: the keywords of ``check_grad`` that it alone understands.
+        options: the keywords of ``check_grad`` that it understands: its own, and ``"jac"`` and ``"params"`` if it takes
+            them. The core refuses all others.
     """
 
     name: str
@@ -273,12 +276,16 @@ def _packages(leaves: Sequence[object]) -> set[str]:
 
 
 def accept_options(backend: Backend, given: Mapping[str, Any], general: Sequence[str] = ()) -> Mapping[str, Any]:
-    """Refuse the options that ``backend`` does not understand, by name; ``general`` are those that all have."""
+    """Refuse the options that ``backend`` does not understand, by name; ``general`` are those of ``check_grad`` itself."""
+    missing = [name for name in OPTIONAL if given.get(name) is not None and name not in backend.options]
+    if missing:
+        raise InvalidUse("unknown_option", f"the backend {backend.name!r} takes no {missing[0]}=")
+    given = {name: value for name, value in given.items() if name not in OPTIONAL}
     unknown = sorted(set(given) - backend.options)
     if unknown:
         from difflib import get_close_matches
 
-        own = ", ".join(sorted(backend.options)) or "none"
+        own = ", ".join(sorted(backend.options - set(OPTIONAL))) or "none"
         alike = get_close_matches(unknown[0], {*general, *backend.options}, n=1)
         meant = f"did you mean {alike[0]!r}? " if alike else ""
         every = f"for all backends: {', '.join(general)}; " if general else ""

@@ -147,3 +147,11 @@ def test_places(leaf: Leaf, k: int, place: str) -> None:
 def test_every_error_is_ours() -> None:
     for error in (UnknownBackend, BackendUnavailable, DuplicateBackend, InvalidUse):
         assert issubclass(error, MultigradError)
+
+
+@pytest.mark.parametrize("keyword", ["jac", "params"])
+def test_what_an_adapter_has_no_use_for_is_refused(keyword: str) -> None:
+    """A derivative that nobody looks at would be called right."""
+    with pytest.raises(InvalidUse, match=f"'plain' takes no {keyword}="):
+        accept_options(_Plain(), {keyword: len})  # type: ignore[arg-type]
+    assert accept_options(_Plain(), {keyword: None}) == {}  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ class JaxBackend:
     """Makes flat functions of JAX functions."""
 
     name = "jax"
-    options: frozenset[str] = frozenset()
+    options = frozenset({"jac", "params"})
 
     def recognises(self, leaf: object) -> bool:
         return isinstance(leaf, jax.Array)

@@ -21,7 +21,7 @@ class NumpyBackend:
     """Makes flat functions of NumPy functions; the derivative under test is the user's ``jac``, or that of a trace."""
 
     name = "numpy"
-    options: frozenset[str] = frozenset({"trace"})
+    options = frozenset({"jac", "params", "trace"})
     register_numpy = staticmethod(register_numpy)
 
     def recognises(self, leaf: object) -> bool:

@@ -16,7 +16,7 @@ class TorchBackend:
     """The adapter that the core finds under the name ``torch``."""
 
     name = "torch"
-    options: frozenset[str] = frozenset()
+    options = frozenset({"jac", "params"})
 
     def recognises(self, leaf: object) -> bool:
         return isinstance(leaf, torch.Tensor)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from multigrad.backends import Array, Leaf, Options
+from multigrad.errors import Unsupported
 from multigrad.findings import Finding
 from multigrad.precision import DOUBLE
 from multigrad_torch._batch import Batch
@@ -20,6 +21,7 @@ from multigrad_torch._program import Program
 from multigrad_torch._regime import is_double, settle, unsettle
 from multigrad_torch._repeats import again, repeats
 from multigrad_torch._reverse import Reverse
+from multigrad_torch._user_jac import user_jacobian
 
 
 class TorchFunction:
@@ -28,7 +30,7 @@ class TorchFunction:
     Args:
         fn: what takes ``inputs``; an ``nn.Module`` has its parameters checked too.
         inputs: the positional arguments, each a nest of tensors and other things.
-        options: ``params`` names what else is checked.
+        options: ``params`` names what else is checked; ``jac`` is the derivative under test, if it is not autograd's.
 
     Raises:
         InvalidUse: ``no_differentiable_input``, ``no_output``, ``unsupported_tensor`` or ``bad_params``.
@@ -40,6 +42,7 @@ class TorchFunction:
 
     def __init__(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> None:
         program = Program(fn, inputs, options)
+        self._jac = options.jac
         self.x: Array = np.concatenate([slot.numbers(slot.tensor) for slot in program.slots])
         self._adopt(program)
         self.as_written: Array = self.repeats[0]
@@ -79,10 +82,15 @@ class TorchFunction:
         self.inputs: Sequence[Leaf] = tuple(slot.leaf for slot in program.slots)
         self.fixed: Sequence[str] = tuple(str(one) for one in program.fixed)
         self.repeats, self._graph = repeats(program, self.x)
+        if self._jac is not None:
+            program.outputs.attach_all()
         self.outputs: Sequence[Leaf] = program.outputs.leaves
         self.findings: Sequence[Finding] = program.findings
 
     def _differentiate(self) -> None:
+        if self._jac is not None:
+            self._users = user_jacobian(self._program, self.x, self._jac)
+            return
         self._reverse = Reverse(self._program, self.x, None if self._program.promoted else self._graph)
         self._forward = Forward(self._program, self.x, self.eps)
         self._tried_undefined = not any(leaf.attached for leaf in self.outputs)
@@ -100,6 +108,8 @@ class TorchFunction:
 
     def gradient(self, u: Array, w: Array, /) -> TorchFunction:
         """The flat function of (x, t) that J(x)^T (u + t w) is, differentiable again."""
+        if self._jac is not None:
+            raise Unsupported("the user's jac gives numbers: it can't be differentiated again")
         program = Gradient(self._program, u, w)
         derived = copy.copy(self)
         derived.x = np.append(self.x, 0.0)
@@ -115,6 +125,8 @@ class TorchFunction:
             return self._program.plain(X[0])[None]
 
     def vjp(self, U: Array, /) -> Array:
+        if self._jac is not None:
+            return self._users.vjp(U)
         product = self._reverse(U)
         if len(U) == 1 and not self._tried_undefined:
             self._tried_undefined = True
@@ -122,4 +134,6 @@ class TorchFunction:
         return product
 
     def jvp(self, V: Array, /) -> Array:
+        if self._jac is not None:
+            return self._users.jvp(V)
         return self._forward(V)

@@ -26,6 +26,7 @@ class Outputs:
 
     Attributes:
         leaves: the floating and complex leaves, in order.
+        template: what was returned, with a ``Leaf`` in the place of each of these and None in the others.
     """
 
     def __init__(self, returned: object) -> None:
@@ -41,6 +42,7 @@ class Outputs:
             leaves.append(Leaf(path, tuple(tensor.shape), dtype, start))
             start = leaves[-1].slice.stop
         self.leaves = tuple(leaves)
+        self.template: Any = _template(returned, {leaf.path: leaf for leaf in leaves})
 
     @property
     def dtypes(self) -> set[torch.dtype]:
@@ -50,6 +52,10 @@ class Outputs:
     def promote(self, on: bool) -> None:
         """Expect float64 from now on where low precision was returned, or not; the leaves keep the user's dtypes."""
         self._wide = on
+
+    def attach_all(self) -> None:
+        """Note that all have a derivative: not autograd's."""
+        self.leaves = tuple(replace(leaf, attached=True) for leaf in self.leaves)
 
     def attach(self, outputs: Sequence[Tensor]) -> None:
         """Note which leaves carry a graph, told by a call in which every checked input requires a gradient."""
@@ -89,6 +95,13 @@ def _numbers(returned: Any) -> tuple[list[str], list[Tensor]]:
             paths.append(path)
             tensors.append(dense(tensor))
     return paths, tensors
+
+
+def _template(returned: object, leaves: dict[str, Leaf]) -> Any:
+    if isinstance(returned, Tensor):
+        return leaves["output"]
+    tree = Tree(returned, "output")
+    return tree.build(iter([leaves.get(path) for path, _ in tree.leaves]))
 
 
 def _signature(paths: list[str], tensors: list[Tensor]) -> _Signature:

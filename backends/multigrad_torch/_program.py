@@ -85,6 +85,16 @@ class Program:
         count = len(self.arguments)
         return values[:count], values[count:]
 
+    @property
+    def template(self) -> tuple[Any, ...]:
+        """The inputs, with a ``Leaf`` in every checked place and None in the others."""
+        return tuple(self._tree.build(iter([p.leaf if isinstance(p, Slot) else None for p in self._places])))
+
+    def arguments_at(self, row: Array) -> Sequence[Any]:
+        """The arguments of a call as the user would make it."""
+        values, _ = self.split(self.values(row))
+        return tuple(self._tree.build(iter(self.arrange(self._as_users(values)))))
+
     def arrange(self, tensors: Sequence[Tensor]) -> list[Any]:
         """All leaves of the inputs: tensors in the places of the checked arguments, fresh copies of the fixed ones."""
         given = iter(tensors)
