@@ -99,6 +99,8 @@ def check_grad(
         GradientMismatch: the gradient is wrong.
         InconclusiveCheck: it cannot be told.
         InvalidUse: nothing to differentiate, or arguments that make no sense.
+        Unsupported: the adapter has no way to differentiate ``fn``; the message says what stands in the way.
+        UnknownBackend, BackendUnavailable: there is no such adapter, or its framework is not installed.
 
     Example:
         >>> import numpy as np
@@ -167,6 +169,9 @@ def _check_at(
         f = flatten()
     except Defect as error:
         return refused(error.finding, seed)
+    except TypeError as error:
+        error.add_note("check_grad passes each item of a tuple or list as an argument; one array is np.array([...])")
+        raise
     memory = belongings.memory(f)
     report = check(f)
     report = report.unfounded().with_findings(memory) if memory else beside(f, report)
@@ -182,6 +187,11 @@ def as_arguments(inputs: Any) -> tuple[Any, ...]:
 
 def choose_backend(name: str, arguments: tuple[Any, ...]) -> Backend:
     """Return the adapter called ``name``, or the one that recognises the arguments."""
+    if not isinstance(name, str):
+        raise InvalidUse(
+            "bad_backend",
+            f"backend must be a name, not a {type(name).__name__}; several inputs go into a tuple: check_grad(fn, (x, y))",
+        )
     return backend_of([leaf for _, leaf in walk(arguments)]) if name == "auto" else get_backend(name)
 
 
@@ -236,4 +246,4 @@ def validate_order_and_modes(order: int, modes: Sequence[str]) -> None:
     if order not in (1, 2):
         raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
     if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
-        raise InvalidUse("unknown_mode", f"modes must be some of {MODES}, not {modes!r}")
+        raise InvalidUse("unknown_mode", f"modes must be a tuple of some of {MODES}, not {modes!r}")

@@ -32,7 +32,9 @@ def gradcheck(
     """Compare analytical gradients with central differences of one fixed step, as ``torch.autograd.gradcheck`` does.
 
     The semantics are those of the call that tutorials teach, for every backend: one step, ``allclose``, inputs that
-    require grad, arithmetic at the inputs' own precision. ``check_grad`` answers better.
+    require grad, arithmetic at the inputs' own precision. What torch's has come to look at besides (random values,
+    backward passes that differ, undefined gradients, forward mode, the second order) ``check_grad`` looks at, and it
+    answers better.
 
     Args:
         func: takes arrays, returns an array or a tuple of them.

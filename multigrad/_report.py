@@ -18,7 +18,7 @@ from multigrad.findings import Finding
 SHOWN = 8  # worst entries in the text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GradReport:
     """What ``check_grad`` found.
 
@@ -137,6 +137,9 @@ class GradReport:
     def sharpness(self) -> float:
         """The largest relative error that an entry called ok might still have."""
         return max((leg.sharpness for leg in (*self.legs, *self.probed)), default=0.0)
+
+    def __repr__(self) -> str:
+        return str(self)  # what a prompt and a failed assertion show; the matrices are in ``blocks``
 
     def __str__(self) -> str:
         from multigrad._text import as_text

@@ -24,7 +24,7 @@ MEANING = {
 def as_text(report: GradReport) -> str:
     """Render a report as a few lines that people can read."""
     lines = [f"{report.verdict}: {_headline(report)}"]
-    if report.reason:
+    if report.reason and not any(finding.evidence in report.reason for finding in report.findings):
         lines.append(f"  reason: {report.reason}")
     wanted = _wanted(report)
     if wanted:

@@ -1,7 +1,7 @@
 """What multigrad raises and warns with.
 
 Every error has a ``kind``, a word for programs; its text says what happened, where, and what to try.
-An exception raised by the user's own function is not wrapped: it comes through as it is, with a note.
+An exception raised by the user's own function is not wrapped: it comes through as it is.
 """
 
 from __future__ import annotations

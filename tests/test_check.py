@@ -190,3 +190,25 @@ def test_a_stationary_point_is_said_to_be_one():
 def test_a_misspelt_option_gets_a_suggestion(typo, meant):
     with pytest.raises(InvalidUse, match=f"no option '{typo}'; did you mean '{meant}'"):
         check(**{typo: False})
+
+
+def test_a_second_input_without_a_tuple_is_no_backend():
+    with pytest.raises(InvalidUse, match=r"not a ndarray; several inputs go into a tuple"):
+        check_grad(np.add, np.ones(2), np.ones(2))
+
+
+def test_a_list_of_numbers_is_said_to_be_several_arguments():
+    with pytest.raises(TypeError) as caught:
+        check_grad(lambda x: np.sum(x), [1.0, 2.0], backend="numpy", jac=lambda x: np.ones(2))
+    assert "each item of a tuple or list as an argument" in caught.value.__notes__[0]
+
+
+def test_what_a_prompt_shows_is_the_text():
+    report = check_grad(np.sin, np.array([0.5]), backend="numpy", jac=lambda x: np.cos(x)[None])
+    assert repr(report) == str(report)
+
+
+def test_a_reason_is_given_once():
+    report = check_grad(np.sin, X, backend="numpy", jac=np.cos, raise_exception=False)
+    assert "wrong_shape" in report.reason
+    assert str(report).count(report.reason.removeprefix("wrong_shape: ")) == 1
