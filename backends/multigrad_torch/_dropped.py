@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from multigrad_torch._dual import tangent_in
+from multigrad_torch._module_calls import module_calls
 
 
 class Dropped(TorchFunctionMode):
@@ -65,15 +66,12 @@ def scripted_modules() -> Iterator[list[str]]:
     """While it lasts, lists the scripted modules that are called: once TorchScript has optimised one, it loses tangents."""
     called: list[str] = []
 
-    def before(module: torch.nn.Module, _: Any) -> None:
+    def heard(module: torch.nn.Module) -> None:
         if isinstance(module, torch.jit.ScriptModule):
             called.append(f"a module that TorchScript has optimised ({module.original_name})")
 
-    handle = torch.nn.modules.module.register_module_forward_pre_hook(before)
-    try:
+    with module_calls(heard):
         yield called
-    finally:
-        handle.remove()
 
 
 def _is_foreign(func: Callable[..., Any]) -> bool:

@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy
 
 from multigrad.errors import InvalidUse
 from multigrad_torch._leaves import same
+from multigrad_torch._module_calls import module_calls
 
 
 class State:
@@ -62,15 +63,10 @@ class State:
     @contextmanager
     def learning(self) -> Iterator[None]:
         """While it lasts, every module that is called is watched from then on, wherever the function got it from."""
-
-        def before(module: torch.nn.Module, _: Any) -> None:
-            self._watch(module)
-
-        handle = torch.nn.modules.module.register_module_forward_pre_hook(before)
         try:
-            yield
+            with module_calls(self._watch):
+                yield
         finally:
-            handle.remove()
             for tensor in self._tensors.values():
                 tensor.learn()
 

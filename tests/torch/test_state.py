@@ -324,3 +324,9 @@ def test_a_backward_that_writes_to_what_the_function_captures(harmful):
     assert (report.verdict, kinds(report)) == (("inconclusive", {"mutates_state"}) if harmful else ("ok", set()))
     assert torch.equal(w, before)
     assert not record.any()
+
+
+def test_a_compiled_module_makes_no_noise() -> None:
+    """Warnings are errors here."""
+    module = torch.compile(torch.nn.Linear(3, 2).double(), backend="eager")
+    assert check_grad(module, torch.randn(4, 3, dtype=torch.float64)).verdict == "ok"
