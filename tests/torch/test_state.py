@@ -1,4 +1,5 @@
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -327,6 +328,8 @@ def test_a_backward_that_writes_to_what_the_function_captures(harmful):
 
 
 def test_a_compiled_module_makes_no_noise() -> None:
-    """Warnings are errors here."""
     module = torch.compile(torch.nn.Linear(3, 2).double(), backend="eager")
-    assert check_grad(module, torch.randn(4, 3, dtype=torch.float64)).verdict == "ok"
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert check_grad(module, torch.randn(4, 3, dtype=torch.float64)).verdict == "ok"
+    assert not [each for each in heard if "global hooks" in str(each.message)]
