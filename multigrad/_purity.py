@@ -43,7 +43,7 @@ def _check_repeats(f: FlatFunction, here: Array) -> tuple[list[Finding], Array]:
     k = int(np.argmax(np.where(differs, moved / np.where(size > 0, size, 1.0), -1.0)))
     finding = Finding(
         "nondeterministic_forward",
-        f"two calls at the same inputs gave {first[k]:.6g} and {second[k]:.6g}; they differ by {moved[k]:.2g}",
+        f"two calls at the same inputs gave {first[k]:.12g} and {second[k]:.12g}; they differ by {moved[k]:.2g}",
         place(f.outputs, k),
         "fix the seed inside the function, or remove the state that it keeps between calls",
     )

@@ -67,7 +67,8 @@ def _table(entries: list[Entry]) -> list[str]:
 
 
 def _counts(report: GradReport) -> list[str]:
-    total = sum(leg.size for leg in (*report.legs, *report.probed))
+    sizes = [leg.size for leg in (*report.legs, *report.probed)] or [0]
+    each = f" in each of {len(sizes)} modes" if len(sizes) > 1 else ""
     parts = [
         f"{report.count(status)} {words}"
         for status, words in (
@@ -78,7 +79,7 @@ def _counts(report: GradReport) -> list[str]:
         )
         if report.count(status)
     ]
-    lines = [f"  {total} entries" + (": " + ", ".join(parts) if parts else "")]
+    lines = [f"  {sizes[0]} entries{each}" + (": " + ", ".join(parts) if parts else "")]
     lines += [line for leg in report.probed for line in _probed(leg)]
     lines += [
         f"  {leg.mode}: the matrices of {leg.size:.3g} entries are too large to be made"

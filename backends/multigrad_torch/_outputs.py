@@ -124,6 +124,9 @@ def _other_shape(before: _Signature, now: _Signature) -> Finding:
 def _describe(returned: Any) -> str:
     leaves = Tree(returned, "output").leaves
     kinds = [f"{one.dtype!s} tensor" if isinstance(one, Tensor) else type(one).__name__ for _, one in leaves]
+    if isinstance(returned, torch.autograd.Function):
+        name = type(returned).__name__
+        return f"{name} (a Function is applied, not called: pass {name}.apply)"
     if returned is None or not leaves:
         return repr(returned)
     return kinds[0] if leaves[0][1] is returned else f"a {type(returned).__name__} of {', '.join(kinds)}"

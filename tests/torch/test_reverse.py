@@ -4,7 +4,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from multigrad import check_grad
-from multigrad.errors import Defect
+from multigrad.errors import Defect, InvalidUse
 
 from .flattening import flatten, imaginary, numerical, real, reverse
 
@@ -217,3 +217,13 @@ def test_low_precision_gradients_come_as_float64():
     product = f.vjp(np.array([[1.0, 0.5]]))
     assert product.dtype == np.float64
     np.testing.assert_array_equal(product, [[2, 1]])
+
+
+def test_a_function_class_itself_is_no_function() -> None:
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x**3
+
+    with pytest.raises(InvalidUse, match=r"pass Cube\.apply"), pytest.warns(DeprecationWarning):
+        check_grad(Cube, torch.ones(3, dtype=torch.float64))
