@@ -27,6 +27,8 @@ LOOSE = 1e-3
 UNSEEN = 0.25
 # What rounding leaves in them.
 ROUNDING = 1e-6
+# Slopes much nearer to x, and over what distance they are taken; to what fraction their spread falls where f is smooth.
+CLOSER, SHORTER, FALLEN = 1e-6, 1e-8, 0.03
 # Of a dozen inputs that are tied, each is seen in every place among so many points.
 NEIGHBOURS = 64
 # Wrong entries that are looked at one by one are those of this many inputs.
@@ -58,9 +60,9 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
         if not len(rows):
             return rows
         legal, certain = _by_themselves(sampler, found, wrong, rows)
-        off, _, same = _off(sampler, columns, probes, rows, claimed)
-        legal &= ~off.any(axis=0)
-        certain |= (off & same).any(axis=0)
+        around = _Around(slopes_around(sampler, columns, probes, rows, NEIGHBOURS), claimed)
+        legal &= ~around.off.any(axis=0)
+        certain |= (around.off & around.same).any(axis=0)
     for row, status in zip(
         rows[~certain], np.where(legal, Status.NONDIFFERENTIABLE, Status.INCONCLUSIVE)[~certain], strict=True
     ):
@@ -71,29 +73,45 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
 def _by_themselves(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -> tuple[Mask, Mask]:
     """Whether the wrong entries of rows are slopes nearby, and whether one is certainly none; shape (rows,).
 
-    A kink somewhere in its row is no excuse for an entry in whose input f is smooth at all points nearby. Where an
-    input shows the kink at x itself, only a slope that is seen nearby is one.
+    A kink somewhere in its row is no excuse for an entry in whose input f is smooth at all points nearby: the slopes are
+    the same there, or more so the nearer to x. Where an input shows the kink at x itself, only a slope that is seen
+    nearby is one.
     """
     columns = np.flatnonzero(wrong[:, rows].any(axis=1))[:AT_MOST]
-    scale = scale_of(sampler.x)[columns]
+    scale, units = scale_of(sampler.x)[columns], np.eye(len(columns))
     there = np.ix_(columns, rows)
     claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
-    off, far, same = _off(sampler, columns, np.eye(len(columns)), rows, claimed)
-    certain = wrong[there] & (same | (off & found.broken[there]))
-    return np.asarray(~(wrong[there] & far).any(axis=0)), np.asarray(certain.any(axis=0))
+    around = _Around(slopes_around(sampler, columns, units, rows, NEIGHBOURS), claimed)
+    closer = _Around(slopes_around(sampler, columns, units, rows, NEIGHBOURS, CLOSER, SHORTER), claimed)
+    smooth = closer.width <= FALLEN * around.width
+    certain = wrong[there] & (around.same | (smooth & closer.off) | (around.off & found.broken[there]))
+    return np.asarray(~(wrong[there] & (around.far | smooth)).any(axis=0)), np.asarray(certain.any(axis=0))
 
 
-def _off(sampler: Sampler, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask, Mask]:
-    """Where ``claimed`` is beyond all slopes along the probes nearby, or far beyond, and where these are the same.
+class _Around:
+    """The claimed slopes along probes, beside those of f around x; attributes have shape (probes, rows).
 
-    All have shape (probes, rows). Slopes that nearby points have anything between, such as those of equal eigenvalues,
-    are not seen up to the last.
+    Slopes that nearby points have anything between, such as those of equal eigenvalues, are not seen up to the last.
+
+    Args:
+        slopes: of f, shape (probes, points, rows).
+        claimed: shape (probes, rows).
+
+    Attributes:
+        width: of the range that the slopes are in.
+        off: where the claimed slope is beyond them.
+        far: where it is far beyond.
+        same: where they are all the same.
     """
-    slopes = slopes_around(sampler, columns, probes, rows, NEIGHBOURS)
-    low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
-    size, width = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed)), high - low
-    beyond = np.maximum(low - claimed, claimed - high) - ROUNDING * size
-    return np.asarray(beyond > LOOSE * width), np.asarray(beyond > UNSEEN * width), np.asarray(width <= LOOSE * size)
+
+    def __init__(self, slopes: Array, claimed: Array) -> None:
+        low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
+        size = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed))
+        beyond = np.maximum(low - claimed, claimed - high) - ROUNDING * size
+        self.width: Array = high - low
+        self.off: Mask = beyond > LOOSE * self.width
+        self.far: Mask = beyond > UNSEEN * self.width
+        self.same: Mask = self.width <= LOOSE * size
 
 
 def _probes(k: int, rng: np.random.Generator) -> Array:

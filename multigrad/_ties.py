@@ -19,6 +19,7 @@ from multigrad.backends import Array
 TIED_AT_MOST = 4
 NEIGHBOURS = 32
 PROBES = 4
+# How far from x slopes are sampled, and over what distance.
 AWAY, STEP = 1e-4, 1e-7
 
 
@@ -63,19 +64,24 @@ def slopes_around(
     probes: Array,
     rows: Index,
     neighbours: int = NEIGHBOURS,
+    away: float = AWAY,
+    step: float = STEP,
 ) -> Array:
-    """Slopes of f along the probes at points around x and on both sides of x, shape (probes, points, rows)."""
+    """Slopes of f along the probes at points around x and on both sides of x, shape (probes, points, rows).
+
+    The points are no farther than ``away`` from x, and the slopes there taken over ``step``, in units of its scale.
+    """
     count = len(probes)
     x, scale = sampler.x, scale_of(sampler.x)
-    around = np.where(np.isfinite(x), sampler.rng.uniform(-1.0, 1.0, (neighbours, x.size)) * AWAY * scale, 0.0)
+    around = np.where(np.isfinite(x), sampler.rng.uniform(-1.0, 1.0, (neighbours, x.size)) * away * scale, 0.0)
     along = np.zeros((count, x.size))
     along[:, columns] = probes * scale[columns]
-    near = x + around + STEP * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
-    here = x + AWAY * along[:, None, :] * np.array([-1.0, 1.0])[None, :, None]
+    near = x + around + step * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
+    here = x + away * along[:, None, :] * np.array([-1.0, 1.0])[None, :, None]
     values = sampler.f(np.concatenate([near.reshape(-1, x.size), here.reshape(-1, x.size)]))[:, rows]
     pairs, ends = np.split(values, [count * 2 * neighbours])
     low, high = np.moveaxis(pairs.reshape(count, 2, neighbours, -1), 1, 0)
     back, forth = np.moveaxis(ends.reshape(count, 2, -1), 1, 0)
     start = sampler.here[rows]
-    sides = np.stack([(start - back) / AWAY, (forth - start) / AWAY], axis=1)
-    return np.concatenate([(high - low) / STEP, sides], axis=1)
+    sides = np.stack([(start - back) / away, (forth - start) / away], axis=1)
+    return np.concatenate([(high - low) / step, sides], axis=1)

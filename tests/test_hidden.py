@@ -75,6 +75,25 @@ def test_the_kink_of_another_input_is_no_excuse(kinked, bug):
     assert check_flat(f, x, right * [[1, bug, 1]]).verdict == "mismatch"
 
 
+@pytest.mark.parametrize(("at", "bug"), [(0.05, 1.001), (0.01, 1.01), (0.001, 1.05), (0.001, 1.01), (1e-4, 1.5)])
+def test_the_kink_of_another_input_is_no_excuse_where_slopes_vary(at, bug):
+    """Wrong by less than slopes a step away differ by."""
+
+    def f(X):
+        return (np.maximum(X[:, 0], 0) + X[:, 1] ** 2)[:, None]
+
+    x, right = np.array([0.0, at]), np.array([[0.0, 2 * at]])
+    assert check_flat(f, x, right).verdict == "nondifferentiable"
+    assert check_flat(f, x, right * [[1, bug]]).verdict == "mismatch"
+
+
+def test_an_error_as_small_as_slopes_differ_by_right_at_the_kink_is_not_told():
+    def f(X):
+        return (np.maximum(X[:, 0], 0) + X[:, 1] ** 2)[:, None]
+
+    assert not check_flat(f, np.array([0.0, 1e-4]), np.array([[0.0, 2.001e-4]]))
+
+
 @pytest.mark.parametrize("bug", [1.01, -1.0])
 def test_what_f_is_beyond_a_jump_is_no_excuse(bug):
     """Beside y = 1 f is 0, as losses are whose labels are not 1 or -1: those slopes are no choices at y = 1."""
