@@ -28,20 +28,6 @@ class Acceptance:
     accepted: Mask
 
 
-def swing(samples: Samples, here: Array, error: Array) -> Array:
-    """The largest one-sided quotient of each output, less the ``error`` of values in it; shape (m,)."""
-    quotient = np.fmax(
-        _steepest(samples.plus, samples.up, here, error), _steepest(samples.minus, samples.down, here, error)
-    )
-    return np.asarray(np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0))
-
-
-def _steepest(side: Array, steps: Array, here: Array, error: Array) -> Array:
-    """The largest quotient of each output on one side of x, rung by rung; shape (K, m)."""
-    rise = np.fmax(np.fmax.reduce(side, axis=1) - here, here - np.fmin.reduce(side, axis=1))
-    return np.asarray((rise - 2 * error) / np.fmin.reduce(steps, axis=1))
-
-
 def accept(
     samples: Samples,
     h: Array,

@@ -25,8 +25,7 @@ class Context:
         row: the same, by the unit of the inputs.
         dust: rounding that the analytical side may carry in entries that should be 0.
         noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
-        reach: how steep f is a step away: at a stationary point where f is 0 there is nothing else to measure a
-            derivative of 0 by; shape (m,).
+        reach: how steep its curvature makes f a step away (``Steepness.curved``), shape (m,).
     """
 
     scale: Array

@@ -18,6 +18,7 @@ from multigrad._reading import read
 from multigrad._regrouping import regroup
 from multigrad._sampler import Sampler
 from multigrad._staircases import staircases, staircases_on_slopes
+from multigrad._steepness import Steepness
 from multigrad._verdict import Codes, Rules, Status
 from multigrad.backends import Array, Leaf
 
@@ -48,8 +49,8 @@ class Numerical:
         self.outputs = outputs
         self.rules = rules
         self.progress = progress
-        # The largest one-sided quotient on a short ladder, for each output.
-        self._swing = np.zeros_like(sampler.here)
+        # Of all directions on the short ladder.
+        self._steepness = Steepness(np.zeros_like(sampler.here), np.zeros_like(sampler.here))
 
     def compare(self, directions: Directions, analytical: Array) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
@@ -93,7 +94,7 @@ class Numerical:
         """Where f is 0 all around, or no more than its noise, and a derivative what rounding leaves of terms that cancel."""
         noise, rounding = self.sampler.noise, ULPS * self.rules.eps
         near = np.maximum(np.abs(self.sampler.here), noise.level)
-        beside = self._swing * np.exp2(_ladder.short_ladder(self.rules.eps)[-1])
+        beside = self._steepness.largest * np.exp2(_ladder.short_ladder(self.rules.eps)[-1])
         nothing = (np.maximum(near, beside) <= rounding) & (near <= ULPS * noise.sigma)
         return np.asarray(nothing & (np.abs(found.analytical) <= rounding))
 
@@ -150,8 +151,7 @@ class Numerical:
     def _short(self, directions: Directions, found: Entries, block: slice, context: Context) -> Mask:
         exponents = _ladder.short_ladder(self.rules.eps)
         sampled = self.sampler.climb(directions, exponents)
-        error = self.sampler.noise.of(np.abs(self.sampler.here), self.rules.eps)
-        self._swing = np.maximum(self._swing, _acceptance.swing(sampled, self.sampler.here, error))
+        self._steepness = self._steepness.or_more(self.sampler.steepness(sampled))
         # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
         own = self._own(context, block)
         analytical = found.analytical[block]
@@ -308,7 +308,7 @@ class Numerical:
 
     @property
     def _reach(self) -> Array:
-        return np.maximum(self._swing, self.sampler.aside)
+        return self._steepness.or_more(self.sampler.aside).curved
 
 
 def _are_all(found: Entries) -> Mask:

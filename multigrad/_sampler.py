@@ -11,6 +11,7 @@ from multigrad import _ladder, _noise
 from multigrad._directions import Directions, scale_of, share_of, signed
 from multigrad._estimate import Estimate, Quotients, estimate, quotients
 from multigrad._noise import Noise
+from multigrad._steepness import Steepness
 from multigrad.backends import Array
 from multigrad.batches import Batched
 
@@ -66,17 +67,17 @@ class Sampler:
         return np.asarray(np.minimum(self.noise.relative, NOISIEST) + self.eps)
 
     @cached_property
-    def aside(self) -> Array:
-        """How steep f is a step away along all inputs together, shape (m,).
+    def aside(self) -> Steepness:
+        """How steep f is a step away along all inputs together.
 
         Along each by itself f may be 0, or hardly more than rounding, as a product is of which two factors are.
         """
-        step = np.exp2(_ladder.short_ladder(self.eps)[0])
+        steps = np.exp2(_ladder.short_ladder(self.eps))[:, None, None]
         direction = signed(self.rng.spawn(1)[0], 0.5, 1.0, self.x.shape)
-        away = step / np.linalg.norm(direction) * direction * self._scale()
-        rise = np.abs(self.f(self.x + np.stack([away, -away])) - self.here)
-        quotient = (rise - 2 * self.noise.of(np.abs(self.here), self.eps)) / step
-        return np.asarray(np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0))
+        away = steps[:, 0] * (direction / np.linalg.norm(direction) * self._scale())
+        plus, minus = self.f(self.x + np.concatenate([away, -away])).reshape(2, len(steps), 1, -1)
+        sampled = _ladder.Samples(plus, minus, steps, steps, float(steps[0, 0, 0] / steps[1, 0, 0]))
+        return self.steepness(sampled)
 
     def climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder of steps; where the noise is unknown it is measured in the same batch."""
@@ -100,6 +101,10 @@ class Sampler:
     def quotients(self, sampled: _ladder.Samples) -> Quotients:
         """Difference quotients of the samples, with their noise."""
         return quotients(sampled, self.here, self.noise, self.eps)
+
+    def steepness(self, sampled: _ladder.Samples) -> Steepness:
+        """How steep f is on the samples of the short ladder."""
+        return Steepness.of(sampled, self.here, self.noise.of(np.abs(self.here), self.eps))
 
     def slopes(self, directions: Directions) -> Estimate:
         """Derivatives along the directions as the short ladder tells them, shape (C, m)."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from multigrad import _kinks, _ladder, _verdict
-from multigrad._acceptance import accept, swing
+from multigrad._acceptance import accept
 from multigrad._context import Context
 from multigrad._directions import unit_vectors
 from multigrad._estimate import estimate, quotients
@@ -58,18 +58,3 @@ def context_of(analytical: Array, here: Array, noise: Noise) -> Context:
         np.maximum(np.fmax.reduce(np.nan_to_num(np.abs(analytical)), axis=0), np.abs(here)), analytical.shape
     )
     return Context(scale, scale, np.full(analytical.shape, 1e-14), noise.relative + RULES.eps, np.zeros_like(here))
-
-
-@pytest.mark.parametrize("name", ["smooth", "steep", "kinks"])
-@pytest.mark.parametrize("turn", [1, -1])
-def test_swing_is_the_largest_one_sided_quotient(name: str, turn: int) -> None:
-    x = turn * np.array([0.3, 0.7, 0.7])
-    X, up, down = _ladder.points(x, unit_vectors(x, np.random.default_rng(0)), H)
-
-    def f(X: Array) -> Array:
-        return FUNCTIONS[name](turn * X)
-
-    here = f(x[None])[0]
-    sampled = _ladder.samples(f(X), up, down, H)
-    expected = np.abs([(sampled.plus - here) / sampled.up, (sampled.minus - here) / sampled.down]).max(axis=(0, 1, 2))
-    np.testing.assert_allclose(swing(sampled, here, np.zeros_like(here)), expected, rtol=1e-12)

@@ -77,6 +77,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_symptoms",
         "_plateaus",
         "_search",
+        "_steepness",
         "_sparse",
         "_colouring",
     },  # concepts
