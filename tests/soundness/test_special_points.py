@@ -50,6 +50,19 @@ def test_hidden(backend: str, name: str) -> None:
     assert all(entry.input.startswith("inputs[0]") for entry in caught.value.report.worst)
 
 
+@pytest.mark.parametrize("n", [3, 100])
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_a_hidden_backward_that_is_not_linear(backend: str, n: int) -> None:
+    """All its rows are right, beside the point as well."""
+    pytest.importorskip(backend)
+    function, inputs, options = with_rule(
+        backend, lambda xp, x: x**2, lambda xp, g, x: (2 * x * xp.clip(g, -8, 8),), np.zeros(n)
+    )
+    report = check_grad(function, inputs, backend=backend, raise_exception=False, **options)
+    assert report.legs[0].verdict == "ok"
+    assert report.verdict == "mismatch"
+
+
 @pytest.mark.parametrize("name", HIDDEN)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_right_twin(backend: str, name: str) -> None:
