@@ -15,14 +15,12 @@ from multigrad._kinks import Mask
 from multigrad._ladder import long_ladder
 from multigrad._reading import Reading, read
 from multigrad._sampler import Sampler
-from multigrad._ties import PROBES, slopes_around
+from multigrad._ties import LOOSE, PROBES, slopes_around
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array
 
 # By how much of their size slopes must differ from those of a linear function.
 BENT = 0.05
-# By how much of their spread slopes at a finite distance may be off, and of their size those that are all the same.
-LOOSE = 1e-3
 # What fraction of their spread may not have been seen.
 UNSEEN = 0.25
 # What rounding leaves in them.

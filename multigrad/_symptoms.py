@@ -159,7 +159,7 @@ def _approximate(block: Block) -> str:
     """Errors so small that a rule which is wrong would not make them; many patterns explain those."""
     error = np.abs(block.claimed - block.true)[block.wrong]
     size = float(np.max(np.abs(block.true), initial=0.0, where=block.known))
-    if not error.max() <= SLIGHT * size:
+    if not 0 < error.max() <= SLIGHT * size:
         return ""
     return (
         f"no error is larger than {error.max() / size:.1g} of the largest entry: the derivative is approximate rather "

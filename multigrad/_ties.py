@@ -11,14 +11,18 @@ import numpy as np
 
 from multigrad._directions import Index, scale_of
 from multigrad._entries import Entries
-from multigrad._sampler import Sampler
+from multigrad._kinks import Mask
+from multigrad._sampler import AT_ONCE, Sampler
 from multigrad._verdict import Status
 from multigrad.backends import Array
 
-# The pieces that meet at a tie are found by sampling: with few inputs tied, this many points find all of them.
-TIED_AT_MOST = 4
+# The pieces that meet at a tie are found by sampling: with few inputs tied, this many points find all of them. With
+# more, a slope that is the same at all points still counts.
+FEW, MANY = 4, 64
 NEIGHBOURS = 32
 PROBES = 4
+# By how much of their size slopes at a finite distance may be off that are all the same.
+LOOSE = 1e-3
 # How far from x slopes are sampled, and over what distance.
 AWAY, STEP = 1e-4, 1e-7
 
@@ -31,13 +35,20 @@ def check_ties(sampler: Sampler, found: Entries, settled: Index | None = None) -
     """
     tied = found.status == Status.NONDIFFERENTIABLE
     count = tied.sum(axis=0)
-    rows = np.flatnonzero((count >= 2) & (count <= TIED_AT_MOST) & np.isfinite(found.analytical).all(axis=0))
+    rows = np.flatnonzero((count >= 2) & (count <= MANY) & np.isfinite(found.analytical).all(axis=0))
     rows = rows if settled is None else np.setdiff1d(rows, settled)
-    if not len(rows):
-        return
+    most = 2 * NEIGHBOURS * (PROBES + int(np.max(count[rows], initial=0))) * sampler.x.size
+    for some in np.array_split(rows, min(len(rows), -(-len(rows) * most // AT_ONCE)) or 1):
+        if len(some):
+            for row in some[_illegal(sampler, found, tied[:, some], some)]:
+                found.status[tied[:, row], row] = Status.MISMATCH
+
+
+def _illegal(sampler: Sampler, found: Entries, tied: Mask, rows: Index) -> Mask:
+    """In which rows, of which the ``tied`` entries are (C, rows), these are not legal together; shape (rows,)."""
     with np.errstate(all="ignore"):
         scale = scale_of(sampler.x)
-        columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied[:, rows])])
+        columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied)])
         probes = np.concatenate([_probes(len(columns), sampler.rng), np.eye(len(columns))])
         slopes = slopes_around(sampler, columns, probes, rows)
         gradient = found.claimed(columns, rows)
@@ -45,10 +56,10 @@ def check_ties(sampler: Sampler, found: Entries, settled: Index | None = None) -
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
         low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
         outside = (claimed < low - margin) | (claimed > high + margin)
+        same = high - low <= LOOSE * np.maximum(np.abs(low), np.abs(high))
         # What is legal by itself and not seen to be is beyond the distance at which slopes are sampled.
-        illegal = outside[:PROBES].any(axis=0) & ~outside[PROBES:].any(axis=0)
-    for row in rows[illegal]:
-        found.status[tied[:, row], row] = Status.MISMATCH
+        told = (outside & (same | (tied.sum(axis=0) <= FEW)))[:PROBES].any(axis=0)
+        return np.asarray(told & ~outside[PROBES:].any(axis=0))
 
 
 def _probes(k: int, rng: np.random.Generator) -> Array:

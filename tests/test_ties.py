@@ -19,6 +19,12 @@ def relu(x):
 CASES = {
     "max": (column(lambda X: X.max(axis=1)), 2, [[0.5, 0.5], [1, 0], [0.3, 0.7]], [[1, 1], [0, 0], [0.5, 0.4]]),
     "max of 4": (column(lambda X: X.max(axis=1)), 4, [[0.25] * 4, [1, 0, 0, 0]], [[1] * 4, [0] * 4, [1, 1, 0, 0]]),
+    "max of 9": (
+        column(lambda X: X.max(axis=1)),
+        9,
+        [[1 / 9] * 9, [1] + [0] * 8, [0.5] * 2 + [0] * 7],
+        [[1] * 9, [0] * 9, [2 / 9] * 9],
+    ),
     "relu - relu": (
         column(lambda X: relu(X[:, 0]) - relu(X[:, 1])),
         2,
@@ -41,6 +47,17 @@ def test_tied(name, seed, offset):
         assert check_flat(lambda X: f(X - offset), x, np.array([a], float), seed).verdict == "nondifferentiable", a
     for a in illegal:
         assert check_flat(lambda X: f(X - offset), x, np.array([a], float), seed).verdict == "mismatch", a
+
+
+def test_a_pool_that_hands_its_gradient_to_all_that_are_equal():
+    def pool(X):
+        return X.reshape(-1, 4, 9).max(axis=2)
+
+    x, all_of_them = np.zeros(36), np.kron(np.eye(4), np.ones(9))
+    assert check_flat(pool, x, all_of_them / 9).verdict == "nondifferentiable"
+    report = check_flat(pool, x, all_of_them)
+    assert report.verdict == "mismatch"
+    assert "nan" not in str(report)
 
 
 def test_tied_in_sorting():
