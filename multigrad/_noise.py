@@ -8,7 +8,7 @@ all the directions of a check.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from multigrad._directions import signed
-from multigrad.backends import Array
+from multigrad.backends import Array, Leaf
 
 POINTS = 9
 FEW_QUANTA = 8
 # Turns among the eight steps of a line.
 TURNS = 3
 ORDERS = (5, 6)  # of the smooth part, a fifth difference keeps the fifth power of the spacing
+# Noise of values, relative to the largest of their leaf and to their own size, that float64 arithmetic seldom makes.
+NOISY, CANCELLED = 1e-13, 1e-10
 # Below this many inputs one line suffices: each costs as many evaluations as six directions.
 ONE_LINE_BELOW = 12
 
@@ -50,6 +52,16 @@ class Noise:
         """The noise of some outputs."""
         floor = self.floor[outputs] if isinstance(self.floor, np.ndarray) else self.floor
         return Noise(self.sigma[outputs], self.level[outputs], floor)
+
+    def is_foreign(self, outputs: Sequence[Leaf]) -> bool:
+        """Whether values carry more noise than float64 arithmetic makes.
+
+        A value that is small because larger terms cancel has more of it than others, but not that much more.
+        """
+        return any(
+            float(np.max(sigma)) > NOISY * float(np.max(level)) or bool((sigma > CANCELLED * level).any())
+            for sigma, level in ((self.sigma[leaf.slice], self.level[leaf.slice]) for leaf in outputs if leaf.size)
+        )
 
     @property
     def relative(self) -> Array:

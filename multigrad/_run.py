@@ -43,18 +43,9 @@ from multigrad._structure import INPUTS_FROM, Structure, find_structure
 from multigrad._symmetric import compare_symmetric
 from multigrad._ties import check_ties
 from multigrad._verdict import Rules, Status, Verdict
-from multigrad.backends import (
-    FARTHEST,
-    Array,
-    FlatFunction,
-)
+from multigrad.backends import FARTHEST, Array, FlatFunction
 from multigrad.batches import DOUBLES, Batched
-from multigrad.errors import (
-    Defect,
-    InvalidUse,
-    Unsupported,
-    first_line,
-)
+from multigrad.errors import Defect, InvalidUse, Unsupported, first_line
 from multigrad.findings import Finding
 
 MODES = ("reverse", "forward")
@@ -62,8 +53,6 @@ MODES = ("reverse", "forward")
 FULL = 2**27
 # Bytes that a full comparison needs for each entry, and those it may have unless more are allowed.
 FULL_BYTES, MEMORY = 96, 2**31
-# Noise of values, relative to their size, that float64 arithmetic seldom makes.
-NOISY, CANCELLED = 1e-13, 1e-10
 # Coarser arithmetic than this has no structure to be seen in single values.
 DOUBLE = 1e-12
 # Jacobians up to this size are compared entry by entry where something is wrong with a group.
@@ -90,7 +79,7 @@ def run_check(
     first = make()
     report = first.run()
     # Float64 all round may be coarser arithmetic inside, which an adapter may know how to avoid.
-    suspicious = first.is_noisy or report.verdict is not Verdict.OK
+    suspicious = first.sampler.noise.is_foreign(first.f.outputs) or report.verdict is not Verdict.OK
     reexamine = getattr(f, "reexamine", None)
     report = make().run() if reexamine is not None and suspicious and reexamine() else report
     return report if rtol is not None else doubt(report, getattr(f, "written", 0.0))
@@ -165,19 +154,6 @@ class _Check:
 
     def _probe(self, make: Callable[[FlatFunction], Forward | Backward], f: FlatFunction) -> ProbeLeg:
         return Prober(make(f), f, self.values, self.sampler.here, self.rules, self.rng).run()
-
-    @property
-    def is_noisy(self) -> bool:
-        """Whether values carry more noise than float64 arithmetic makes.
-
-        A value that is small because larger terms cancel has more of it than others, but not that much more.
-        """
-        noise = self.sampler.noise
-        largest = [(noise.sigma[leaf.slice], noise.level[leaf.slice]) for leaf in self.f.outputs if leaf.size]
-        return any(
-            float(np.max(sigma)) > NOISY * float(np.max(level)) or bool((sigma > CANCELLED * level).any())
-            for sigma, level in largest
-        )
 
     @cached_property
     def directions(self) -> Directions:
