@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,28 @@ class Entries:
     broken: Mask
     smooth: Array
     unexplored: int = 0
+
+    @classmethod
+    def blank(cls, directions: Directions, analytical: Array) -> Entries:
+        """Nothing has been seen yet: bars are infinite."""
+        shape = analytical.shape
+        return cls(
+            directions,
+            analytical,
+            value=np.zeros(shape),
+            bar=np.full(shape, np.inf),
+            status=np.full(shape, Status.INCONCLUSIVE, np.int8),
+            broken=np.zeros(shape, np.bool_),
+            smooth=np.full(shape, np.inf),
+        )
+
+    def record(self, places: Any, value: Array, bar: Array, status: Codes | Status) -> None:
+        """Write what was seen to the ``places``, an index of (C, m)."""
+        self.value[places], self.bar[places], self.status[places] = value, bar, status
+
+    def record_smoothness(self, places: Any, broken: Mask, smooth: Array) -> None:
+        """Write what was seen of kinks to the ``places``, an index of (C, m)."""
+        self.broken[places], self.smooth[places] = broken, smooth
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -54,6 +54,15 @@ class Regrouping:
             self.take(found.smooth, np.inf),
         )
 
+    def write(self, part: Entries, found: Entries) -> None:
+        """Write the comparison at the new places to the old ones."""
+        self.put(part.value, found.value)
+        self.put(part.bar, found.bar)
+        self.put(part.status, found.status)
+        self.put(part.broken, found.broken)
+        self.put(part.smooth, found.smooth)
+        found.unexplored = part.unexplored
+
     def context(self, context: Context) -> Context:
         """What the new places are judged against."""
         return replace(

@@ -17,6 +17,8 @@ from multigrad.batches import Batched
 
 # Doubles in the points of a ladder that are made at once: 128 MB.
 AT_ONCE = 2**24
+# Entries of a block of directions times outputs: the block's arrays then stay in the L2 cache.
+BLOCK = 2**15
 # Longer points and values than this have their noise measured line by line.
 LONG = 2**16
 # Noise beyond this, relative to the values, may be what f does on far steps.

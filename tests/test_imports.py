@@ -34,6 +34,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     {
         "_acceptance",
         "_analytical",
+        "_averaging",
         "batches",
         "_belongings",
         "_cancellation",
@@ -44,6 +45,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_diagnose",
         "_doubt",
         "_nearby",
+        "_nothing",
         "_numerical",
         "_purity",
         "_reading",
