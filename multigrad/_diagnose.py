@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._leg import Leg
-from multigrad._symptoms import CLOSE, Block, Mask, explain
+from multigrad._symptoms import explain
 from multigrad._verdict import Status, Verdict
+from multigrad._wrong_block import CLOSE, Mask, WrongBlock
 from multigrad.backends import Array, FlatFunction, Leaf
 from multigrad.findings import Finding
 
@@ -68,14 +69,14 @@ def _of_leg(leg: Leg, inputs: Sequence[Leaf], outputs: Sequence[Leaf], x: Array,
     yield from _right_blocks(leg, inputs)
 
 
-def _blocks(leg: Leg, inputs: Sequence[Leaf], outputs: Sequence[Leaf], x: Array, y: Array) -> Iterator[Block]:
+def _blocks(leg: Leg, inputs: Sequence[Leaf], outputs: Sequence[Leaf], x: Array, y: Array) -> Iterator[WrongBlock]:
     wrong = leg.status == Status.MISMATCH
     for output in outputs:
         for leaf in inputs:
             part = output.slice, leaf.slice
             if wrong[part].any():
                 sides = leg.analytical[part], leg.numeric[part], leg.bar[part], wrong[part]
-                yield Block(output, leaf, *sides, x[leaf.slice], y[output.slice])
+                yield WrongBlock(output, leaf, *sides, x[leaf.slice], y[output.slice])
 
 
 def _swapped(leg: Leg, inputs: Sequence[Leaf]) -> str:

@@ -6,72 +6,20 @@ the analytical side in every entry that is known, right or wrong, so that nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from multigrad.backends import Array, Leaf
+from multigrad._misplaced import permuted, place_in_common, transposed
+from multigrad._wrong_block import CLOSE, Linear, WrongBlock
 
-Mask = npt.NDArray[np.bool_]
-Linear = Callable[[Array], Array]
-
-# The two sides agree to this, once the pattern is applied.
-CLOSE = 1e-6
 # A factor of these says something even where there is but one entry.
 TELLING = (-1.0, 2.0, -2.0, 0.5, -0.5)
 # Of the largest entry: what an error of approximation is, and hardly one of a rule.
 SLIGHT = 1e-5
-WIDEST = 128  # columns or rows that are compared in pairs
 
 
-@dataclass(frozen=True)
-class Block:
-    """The part of a leg that belongs to one output and one input, shape (r, c).
-
-    Attributes:
-        output: the output leaf.
-        input: the input leaf.
-        claimed: the analytical side.
-        true: the numerical side.
-        bar: the bound on its error.
-        wrong: the entries that are a mismatch.
-        x: the values of the input, (c,).
-        y: those of the output, (r,).
-    """
-
-    output: Leaf
-    input: Leaf
-    claimed: Array
-    true: Array
-    bar: Array
-    wrong: Mask
-    x: Array
-    y: Array
-
-    @property
-    def known(self) -> Mask:
-        """Entries whose true value is told from zero, or told to be small."""
-        return np.isfinite(self.bar) & np.isfinite(self.claimed)
-
-    def is_made_by(self, change: Linear) -> bool:
-        """Whether the claimed entries are what ``change`` makes of the true ones. Its bars are those of a sum."""
-        unknown = change(np.where(self.known, 0.0, 1.0)) != 0
-        made, bar = change(np.where(self.known, self.true, 0.0)), np.abs(change(np.where(self.known, self.bar, 0.0)))
-        size = np.maximum(np.abs(made), np.abs(self.claimed))
-        floor = 1e-9 * np.max(size, initial=0.0, where=np.isfinite(size))
-        agree = np.abs(made - self.claimed) <= CLOSE * size + 4 * bar + floor
-        return bool(np.where(unknown | ~self.known, ~self.wrong, agree).all())
-
-    @property
-    def count(self) -> str:
-        """The wrong entries and a verb, in words."""
-        return f"all {self.wrong.sum()} wrong entries are" if self.wrong.sum() > 1 else "the wrong entry is"
-
-
-def explain(block: Block) -> str:
+def explain(block: WrongBlock) -> str:
     """Name the first pattern that explains the block; empty if none does."""
     with np.errstate(all="ignore"):
         for pattern in (
@@ -80,13 +28,13 @@ def explain(block: Block) -> str:
             _approximate,
             _conjugate,
             _factor,
-            _layout,
+            transposed,
             _cotangent_unused,
             _offset,
             _identity,
             _scaled,
-            _permuted,
-            _place,
+            permuted,
+            place_in_common,
         ):
             found = pattern(block)
             if found:
@@ -94,7 +42,7 @@ def explain(block: Block) -> str:
     return ""
 
 
-def _nan(block: Block) -> str:
+def _nan(block: WrongBlock) -> str:
     broken = ~np.isfinite(block.claimed) & block.wrong
     if not broken.any() or (block.wrong & ~broken).any():
         return ""
@@ -105,7 +53,7 @@ def _nan(block: Block) -> str:
     )
 
 
-def _zero(block: Block) -> str:
+def _zero(block: WrongBlock) -> str:
     if block.claimed[block.wrong].any() or not np.isfinite(block.claimed).all():
         return ""
     if not block.claimed.any():
@@ -118,7 +66,7 @@ def _zero(block: Block) -> str:
     return f"{block.count} zero: terms are left out"
 
 
-def _factor(block: Block) -> str:
+def _factor(block: WrongBlock) -> str:
     ratio = block.claimed[block.wrong] / block.true[block.wrong]
     c = float(np.median(ratio))
     certain = np.abs(block.true[block.wrong]) > 1e6 * block.bar[block.wrong]
@@ -134,7 +82,7 @@ def _factor(block: Block) -> str:
     return f"{subject} {_times(c, block)}"
 
 
-def _times(c: float, block: Block) -> str:
+def _times(c: float, block: WrongBlock) -> str:
     if c == -1:
         return "minus the derivative: the sign is wrong"
     if c == 2:
@@ -150,12 +98,12 @@ def _times(c: float, block: Block) -> str:
     return f"{c:.7g} times the derivative: a constant factor"
 
 
-def _conjugate(block: Block) -> str:
+def _conjugate(block: WrongBlock) -> str:
     opposite = block.is_made_by(np.negative)
     return next((text for text, change in _conjugates(block) if not opposite and block.is_made_by(change)), "")
 
 
-def _approximate(block: Block) -> str:
+def _approximate(block: WrongBlock) -> str:
     """Errors so small that a rule which is wrong would not make them; many patterns explain those."""
     error = np.abs(block.claimed - block.true)[block.wrong]
     size = float(np.max(np.abs(block.true), initial=0.0, where=block.known))
@@ -169,18 +117,7 @@ def _approximate(block: Block) -> str:
     )
 
 
-def _layout(block: Block) -> str:
-    """The same numbers in other places."""
-    r, c = block.true.shape
-    for text, change in _transposes(block):
-        if block.is_made_by(change):
-            return text
-    if r == c and r > 1 and block.is_made_by(np.transpose):
-        return "the block is the transpose of the derivative"
-    return ""
-
-
-def _conjugates(block: Block) -> Iterator[tuple[str, Linear]]:
+def _conjugates(block: WrongBlock) -> Iterator[tuple[str, Linear]]:
     rows = np.tile([1.0, -1.0], block.true.shape[0] // 2)[:, None] if block.output.complex else np.ones((1, 1))
     columns = np.tile([1.0, -1.0], block.true.shape[1] // 2) if block.input.complex else np.ones(1)
     if block.output.complex and block.input.complex:
@@ -197,24 +134,14 @@ def _conjugates(block: Block) -> Iterator[tuple[str, Linear]]:
         )
 
 
-def _transposes(block: Block) -> Iterator[tuple[str, Linear]]:
-    for axis, leaf, name in ((1, block.input, "the gradient"), (0, block.output, "the cotangent")):
-        if len(leaf.shape) == 2 and min(leaf.shape) > 1 and not leaf.complex:
-            order = np.arange(leaf.size).reshape(leaf.shape).T.ravel()
-            yield (
-                f"{name} of {leaf.path}, shape {leaf.shape}, is transposed",
-                partial(np.take, indices=order, axis=axis),
-            )
-
-
-def _cotangent_unused(block: Block) -> str:
+def _cotangent_unused(block: WrongBlock) -> str:
     r = len(block.true)
     if r > 1 and block.is_made_by(lambda true: np.broadcast_to(true.sum(axis=0), true.shape)):
         return f"every row is the sum of all {r} rows: the gradient is not multiplied by the cotangent"
     return ""
 
 
-def _offset(block: Block) -> str:
+def _offset(block: WrongBlock) -> str:
     difference = (block.claimed - block.true)[block.known]
     if len(difference) < 2 or not block.wrong[block.known].all():
         return ""
@@ -224,7 +151,7 @@ def _offset(block: Block) -> str:
     return ""
 
 
-def _identity(block: Block) -> str:
+def _identity(block: WrongBlock) -> str:
     r, c = block.true.shape
     flat = (np.abs(block.true) <= block.bar)[block.known].all()
     if r == c and flat and np.array_equal(block.claimed, np.eye(r)):
@@ -232,7 +159,7 @@ def _identity(block: Block) -> str:
     return ""
 
 
-def _scaled(block: Block) -> str:
+def _scaled(block: WrongBlock) -> str:
     if block.wrong.sum() < 3:
         return ""
     where = np.nonzero(block.wrong)
@@ -244,55 +171,6 @@ def _scaled(block: Block) -> str:
         for power, name in ((1, "times"), (-1, "divided by"), (2, "times the square of")):
             if (np.abs(ratio - values**power) <= slack).all():
                 return f"{block.count} the derivative {name} the value of {leaf.path}"
-    return ""
-
-
-def _permuted(block: Block) -> str:
-    for axis, leaf, name in ((1, block.input, "columns"), (0, block.output, "rows")):
-        claimed, true = np.moveaxis(block.claimed, axis, 0), np.moveaxis(block.true, axis, 0)
-        if not 1 < len(true) <= WIDEST or not block.known.all():
-            continue
-        order = _order(claimed, true, np.moveaxis(block.bar, axis, 0))
-        if order is not None and (order != np.arange(len(order))).any():
-            return f"the {name} of {leaf.path} are permuted: {_named(order)}"
-    return ""
-
-
-def _order(claimed: Array, true: Array, bar: Array) -> npt.NDArray[np.intp] | None:
-    """Which of the true slices each claimed one is; None unless that is one to one and no two are alike."""
-    size = np.max(np.abs(true), initial=0.0)
-    gap = np.abs(claimed[:, None] - true[None])
-    alike = (gap <= CLOSE * np.abs(true)[None] + 4 * bar[None] + 1e-9 * size).all(axis=2)
-    if (alike.sum(axis=0) != 1).any() or (alike.sum(axis=1) != 1).any():
-        return None
-    return np.asarray(alike.argmax(axis=1))
-
-
-def _named(order: npt.NDArray[np.intp]) -> str:
-    k = len(order)
-    if (order == np.arange(k)[::-1]).all():
-        return "in reverse order"
-    shift = int(order[0])
-    if (order == (np.arange(k) + shift) % k).all():
-        return f"shifted by {shift if shift <= k // 2 else shift - k}"
-    moved = np.flatnonzero(order != np.arange(k))
-    return f"{moved[0]} and {moved[1]} are exchanged" if len(moved) == 2 else f"{len(moved)} are in other places"
-
-
-def _place(block: Block) -> str:
-    r, c = block.true.shape
-    rows, columns = np.nonzero(block.wrong)
-    if len(rows) < 2:
-        return ""
-    diagonal = np.eye(r, c, dtype=bool)
-    other = (np.abs(block.true) > block.bar) & ~diagonal
-    if r == c and (rows == columns).all() and len(rows) == r and other.any():
-        return "only the diagonal is wrong, all of it; the rest is right"
-    if r == c and not (rows == columns).any() and block.wrong[other].all() and (block.true[diagonal] != 0).any():
-        return "only entries off the diagonal are wrong, all of them; the diagonal is right"
-    for values, leaf, size in ((rows, block.output, r), (columns, block.input, c)):
-        if size > 1 and (values == values[0]).all():
-            return f"{block.count} of {leaf.place(leaf.start + int(values[0]))}"
     return ""
 
 
