@@ -7,7 +7,6 @@ rounding a derivative carries shows on a short line through x, on which it shoul
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -52,17 +51,16 @@ def excuse_cancellation(
         doubtful = (leg.status == Status.MISMATCH) & small & ~broken
         if not doubtful.any():
             return leg, []
-        excused = doubtful & (error <= SIGMAS * _rounding(leg, doubtful, at, x) + 2 * leg.bar)
+        excused = doubtful & leg.mismatches_within(SIGMAS * _rounding(leg, doubtful, at, x))
         if not excused.any():
             return leg, []
         worst = float(np.max(error / size, where=excused, initial=0.0))
-    status = np.where(excused, np.int8(Status.INCONCLUSIVE), leg.status)
     evidence = (
         f"the derivative itself jumps about around the inputs as much as it is off, which is {worst:.1g} of an entry: it "
         "is the small difference of large terms, as a finite difference is, and has their rounding"
     )
     remedy = "check at a point where less cancels, or write the derivative so that it does not"
-    return replace(leg, status=status), [Finding("precision", evidence, leg.mode, remedy)]
+    return leg.with_status(Status.INCONCLUSIVE, excused), [Finding("precision", evidence, leg.mode, remedy)]
 
 
 def _rounding(leg: Leg, doubtful: Mask, at: Callable[[Array], FlatFunction], x: Array) -> Array:

@@ -8,7 +8,6 @@ shows, without any difference of values, how far its entries can be trusted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -50,17 +49,13 @@ def excuse_inexact(leg: Leg, inexact: float) -> tuple[Leg, list[Finding]]:
     """
     if not inexact or leg.verdict is not Verdict.MISMATCH:
         return leg, []
-    with np.errstate(all="ignore"):
-        claimed, seen = np.abs(leg.analytical), np.abs(leg.numeric)
-        row = np.max(claimed, axis=1, keepdims=True, initial=0.0, where=np.isfinite(claimed))
-        allowed = SLACK * inexact * row
-        excused = (leg.status == Status.MISMATCH) & (np.abs(leg.analytical - leg.numeric) <= allowed + 2 * leg.bar)
-        small = np.maximum(claimed, seen + leg.bar) <= allowed
-    leg = replace(leg, status=np.where(excused & small, np.int8(Status.UNRESOLVED), leg.status))
+    allowed = SLACK * inexact * leg.largest_of_row
+    excused = leg.mismatches_within(allowed)
+    small = np.maximum(np.abs(leg.analytical), np.abs(leg.numeric) + leg.bar) <= allowed
+    leg = leg.with_status(Status.UNRESOLVED, excused & small)
     if not (excused & ~small).any():
         return leg, []
-    status = np.where(excused & ~small, np.int8(Status.INCONCLUSIVE), leg.status)
-    return replace(leg, status=status), [not_exact(inexact)]
+    return leg.with_status(Status.INCONCLUSIVE, excused & ~small), [not_exact(inexact)]
 
 
 def not_exact(inexact: float) -> Finding:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from multigrad._kinks import Mask
 from multigrad._verdict import Codes, Rules, Status, Verdict, forgive
 from multigrad.backends import Array, Leaf
 
@@ -117,6 +118,22 @@ class Leg:
     def sharpness(self) -> float:
         """The largest relative error that an entry called ok might still have; one that is 0 has none."""
         return sharpness_of(self.analytical, self.numeric, self.bar, self.status)
+
+    def mismatches_within(self, allowed: Array) -> Mask:
+        """The mismatches that are no larger than ``allowed``, of shape (m, n) or (m, 1), and twice the bar."""
+        with np.errstate(all="ignore"):  # derivatives that are not finite
+            error = np.abs(self.analytical - self.numeric)
+            return np.asarray((self.status == Status.MISMATCH) & (error <= allowed + 2 * self.bar))
+
+    def with_status(self, status: Status, places: Mask) -> Leg:
+        """The same with another status at the ``places``, a mask of shape (m, n)."""
+        return replace(self, status=np.where(places, np.int8(status), self.status))
+
+    @property
+    def largest_of_row(self) -> Array:
+        """The largest derivative of each output, those that are not finite apart; shape (m, 1)."""
+        size = np.abs(self.analytical)
+        return np.asarray(np.max(size, axis=1, keepdims=True, initial=0.0, where=np.isfinite(size)))
 
     def without_mismatch(self) -> Leg:
         """The same where what was a mismatch cannot be told."""

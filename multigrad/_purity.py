@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -75,10 +74,9 @@ def allow_undefined(leg: Leg, here: Array) -> Leg:
     if not undefined.any():
         return leg
     vertical = (np.isinf(leg.analytical) & (leg.status != Status.MISMATCH)).any(axis=0)
-    status = np.where(undefined & vertical, np.int8(Status.NONDIFFERENTIABLE), leg.status)
     if not np.isfinite(here).all():
-        status = np.where(undefined, np.int8(Status.INCONCLUSIVE), status)
-    return replace(leg, status=status)
+        return leg.with_status(Status.INCONCLUSIVE, undefined)
+    return leg.with_status(Status.NONDIFFERENTIABLE, undefined & vertical)
 
 
 def allow_jitter(leg: Leg | SparseLeg, jitter: float) -> Leg | SparseLeg:
@@ -87,8 +85,4 @@ def allow_jitter(leg: Leg | SparseLeg, jitter: float) -> Leg | SparseLeg:
         return leg
     if isinstance(leg, SparseLeg):
         return leg.without_mismatch()
-    row = np.max(np.abs(leg.analytical), axis=1, keepdims=True, initial=0.0, where=np.isfinite(leg.analytical))
-    with np.errstate(invalid="ignore"):
-        explained = np.abs(leg.analytical - leg.numeric) <= 2 * leg.bar + 10 * jitter * row
-    status = np.where(explained & (leg.status == Status.MISMATCH), np.int8(Status.INCONCLUSIVE), leg.status)
-    return replace(leg, status=status)
+    return leg.with_status(Status.INCONCLUSIVE, leg.mismatches_within(10 * jitter * leg.largest_of_row))
