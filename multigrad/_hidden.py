@@ -15,7 +15,7 @@ from multigrad._kinks import Mask
 from multigrad._ladder import long_ladder
 from multigrad._reading import Reading, read
 from multigrad._sampler import Sampler
-from multigrad._ties import LOOSE, PROBES, slopes_around
+from multigrad._ties import LOOSE, oblique, slopes_around
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array
 
@@ -48,7 +48,7 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
     if not len(rows) or len(columns) < 2:
         return rows[:0]
     with np.errstate(all="ignore"):
-        probes = _probes(len(columns), sampler.rng)
+        probes = oblique(len(columns), sampler.rng)
         along = probes * scale_of(sampler.x)[columns] / found.directions.weights[columns]
         claimed, summed = (along @ values[np.ix_(columns, rows)] for values in (found.analytical, found.value))
         slack = np.abs(along) @ found.bar[np.ix_(columns, rows)]
@@ -110,13 +110,6 @@ class _Around:
         self.off: Mask = beyond > LOOSE * self.width
         self.far: Mask = beyond > UNSEEN * self.width
         self.same: Mask = self.width <= LOOSE * size
-
-
-def _probes(k: int, rng: np.random.Generator) -> Array:
-    """Directions that move all inputs, shape (PROBES, k): by the same first, then by random amounts."""
-    probes = rng.choice([-1.0, 1.0], (PROBES, k)) * rng.uniform(0.5, 1.0, (PROBES, k))
-    probes[0] = 1.0
-    return probes
 
 
 def _bent(

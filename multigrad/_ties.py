@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multigrad._directions import Index, scale_of
+from multigrad._directions import Index, scale_of, signed
 from multigrad._entries import Entries
 from multigrad._kinks import Mask
 from multigrad._sampler import AT_ONCE, Sampler
@@ -49,7 +49,7 @@ def _illegal(sampler: Sampler, found: Entries, tied: Mask, rows: Index) -> Mask:
     with np.errstate(all="ignore"):
         scale = scale_of(sampler.x)
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied)])
-        probes = np.concatenate([_probes(len(columns), sampler.rng), np.eye(len(columns))])
+        probes = np.concatenate([oblique(len(columns), sampler.rng), np.eye(len(columns))])
         slopes = slopes_around(sampler, columns, probes, rows)
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
@@ -62,9 +62,12 @@ def _illegal(sampler: Sampler, found: Entries, tied: Mask, rows: Index) -> Mask:
         return np.asarray(told & ~outside[PROBES:].any(axis=0))
 
 
-def _probes(k: int, rng: np.random.Generator) -> Array:
-    """Directions over the tied inputs, shape (PROBES, k); the first moves them all by the same."""
-    probes = rng.choice([-1.0, 1.0], (PROBES, k)) * rng.uniform(0.7, 1.0, (PROBES, k))
+def oblique(k: int, rng: np.random.Generator) -> Array:
+    """Directions that move all of k inputs, shape (PROBES, k): by the same first, then by random amounts.
+
+    No amount is a power of two, for steps along it not to alias with periodic functions.
+    """
+    probes = signed(rng, 0.7, 1.0, (PROBES, k))
     probes[0] = np.abs(probes[0, 0])
     return probes
 
