@@ -12,6 +12,9 @@ import numpy as np
 from multigrad._ladder import Samples
 from multigrad.backends import Array
 
+# Terms of higher order may make f so many times as steep on the largest step as its curvature does.
+SLACK = 4.0
+
 
 @dataclass(frozen=True)
 class Steepness:
@@ -35,7 +38,7 @@ class Steepness:
         step = np.fmin(*(np.fmin.reduce(steps, axis=1) for steps in (samples.up, samples.down)))
         quotient = (rise - 2 * error) / step
         largest = np.where(np.isfinite(quotient), quotient, 0.0).max(axis=0, initial=0.0)
-        bound = step[0] * np.fmin.reduce((rise + 2 * error) / step**2, axis=0)
+        bound = SLACK * step[0] * np.fmin.reduce((rise + 2 * error) / step**2, axis=0)
         return cls(largest, np.fmin(largest, bound))
 
     def or_more(self, other: Steepness) -> Steepness:
