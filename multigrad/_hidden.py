@@ -58,7 +58,7 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
         if not len(rows):
             return rows
         legal, certain = _by_themselves(sampler, found, wrong, rows)
-        around = _Around(slopes_around(sampler, columns, probes, rows, NEIGHBOURS), claimed)
+        around = _Around(slopes_around(sampler, columns, probes, rows, _neighbours(sampler)), claimed)
         legal &= ~around.off.any(axis=0)
         certain |= (around.off & around.same).any(axis=0)
     for row, status in zip(
@@ -79,11 +79,22 @@ def _by_themselves(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -
     scale, units = scale_of(sampler.x)[columns], np.eye(len(columns))
     there = np.ix_(columns, rows)
     claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
-    around = _Around(slopes_around(sampler, columns, units, rows, NEIGHBOURS), claimed)
-    closer = _Around(slopes_around(sampler, columns, units, rows, NEIGHBOURS, CLOSER, SHORTER), claimed)
+    neighbours = _neighbours(sampler)
+    around = _Around(slopes_around(sampler, columns, units, rows, neighbours), claimed)
+    closer = _Around(slopes_around(sampler, columns, units, rows, neighbours, CLOSER, SHORTER), claimed)
     smooth = closer.width <= FALLEN * around.width
     certain = wrong[there] & (around.same | (smooth & closer.off) | (around.off & found.broken[there]))
     return np.asarray(~(wrong[there] & (around.far | smooth)).any(axis=0)), np.asarray(certain.any(axis=0))
+
+
+def _neighbours(sampler: Sampler) -> Array:
+    """Points around x in units of the distance, shape (2 * NEIGHBOURS, n): anywhere, and moved up or down altogether.
+
+    The smallest of many numbers is positive at hardly a point among those anywhere.
+    """
+    anywhere, amounts = sampler.rng.uniform(-1.0, 1.0, (2, NEIGHBOURS, sampler.x.size))
+    ways = np.where(np.arange(NEIGHBOURS) % 2, 1.0, -1.0)[:, None]
+    return np.concatenate([anywhere, ways * np.abs(amounts)])
 
 
 class _Around:

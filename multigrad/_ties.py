@@ -50,7 +50,8 @@ def _illegal(sampler: Sampler, found: Entries, tied: Mask, rows: Index) -> Mask:
         scale = scale_of(sampler.x)
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied)])
         probes = np.concatenate([oblique(len(columns), sampler.rng), np.eye(len(columns))])
-        slopes = slopes_around(sampler, columns, probes, rows)
+        around = sampler.rng.uniform(-1.0, 1.0, (NEIGHBOURS, sampler.x.size))
+        slopes = slopes_around(sampler, columns, probes, rows, around)
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient
         margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
@@ -77,20 +78,25 @@ def slopes_around(
     columns: Index,
     probes: Array,
     rows: Index,
-    neighbours: int = NEIGHBOURS,
+    around: Array,
     away: float = AWAY,
     step: float = STEP,
 ) -> Array:
     """Slopes of f along the probes at points around x and on both sides of x, shape (probes, points, rows).
 
-    The points are no farther than ``away`` from x, and the slopes there taken over ``step``, in units of its scale.
+    The points are x + ``away * around``, of shape (neighbours, n), and the slopes there are taken over ``step``, all in
+    units of the scale of x.
     """
     count = len(probes)
     x, scale = sampler.x, scale_of(sampler.x)
-    around = np.where(np.isfinite(x), sampler.rng.uniform(-1.0, 1.0, (neighbours, x.size)) * away * scale, 0.0)
+    neighbours = len(around)
     along = np.zeros((count, x.size))
     along[:, columns] = probes * scale[columns]
-    near = x + around + step * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
+    near = (
+        x
+        + np.where(np.isfinite(x), away * scale * around, 0.0)
+        + step * along[:, None, None, :] * np.array([-0.5, 0.5])[None, :, None, None]
+    )
     here = x + away * along[:, None, :] * np.array([-1.0, 1.0])[None, :, None]
     values = sampler.f(np.concatenate([near.reshape(-1, x.size), here.reshape(-1, x.size)]))[:, rows]
     pairs, ends = np.split(values, [count * 2 * neighbours])

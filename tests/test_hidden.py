@@ -104,3 +104,12 @@ def test_what_f_is_beyond_a_jump_is_no_excuse(bug):
     x, right = np.array([0.7, 1.3, 1.0]), np.array([[np.cos(0.7) + 1.69, 2 * 1.3 * 0.7, 0.0]])
     assert check_flat(f, x, right).verdict == "nondifferentiable"
     assert check_flat(f, x, right * [[bug, bug, 1]]).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("n", [2, 4, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_piece_that_few_points_nearby_are_on(n, seed):
+    """The smallest of numbers, if it is positive, is so where all are: its gradient is shared among equal ones."""
+    f = lambda X: np.maximum(X.min(axis=1, keepdims=True), 0)
+    assert check_flat(f, np.zeros(n), np.full((1, n), 1 / n), seed).verdict == "nondifferentiable"
+    assert not check_flat(f, np.zeros(n), np.ones((1, n)), seed)
