@@ -26,6 +26,9 @@ OVERWHELMED = 0.25
 MEETS = 0.01
 # The smallest moves of a value that is all rounding, of which the largest is at most so many.
 QUANTA = 256
+# How much further than its values a slope would have to take f, for these to deny it though they are all rounding:
+# on steps of the root of eps, where kinks are looked for, it is still beyond them.
+STEEP = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,10 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     size = np.maximum(noise.level, np.abs(here))
     jumpy = np.maximum(tail, 4 * noise.sigma) > OVERWHELMED * size
     drowned = (smallest > DROWNED * size) | (jumpy & (bold.status != Status.MISMATCH))
-    drowned &= np.isfinite(analytical)
+    # Where all that f does on steps of any size is to round 0, no slope that is far steeper can hide in it.
+    steep = np.abs(analytical) * np.fmax.reduce(samples.up, axis=0) > STEEP * largest
+    rounding = _is_rounding(samples, here, context.dust)
+    drowned &= np.isfinite(analytical) & ~(steep & rounding)
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     meant = (analytical == 0) & (np.abs(cautious.value) * flat > ROUNDINGS * rules.eps * largest)
     meant &= ~looks_single(samples, here)
@@ -145,7 +151,7 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     lost = (bold.status == Status.INCONCLUSIVE) & np.isinf(cautious.smooth) & (flat == 0)
     excused |= lost & (cautious.status == Status.MISMATCH)
     doubted = (bold.status < cautious.status) & ~excused
-    idle = (np.abs(analytical) <= context.dust) & _is_rounding(samples, here, context.dust)
+    idle = (np.abs(analytical) <= context.dust) & rounding
     return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, idle)
 
 
