@@ -29,6 +29,9 @@ UNSEEN = 0.25
 ROUNDING = 1e-6
 # Of a dozen inputs that are tied, each is seen in every place among so many points.
 NEIGHBOURS = 64
+# Some are in one place only where several others are in theirs: what is to be called wrong is looked for at more points,
+# for so many evaluations and so many numbers in their arguments.
+EVALUATIONS, NUMBERS = 2**14, 2**22
 # Wrong entries that are looked at one by one are those of this many inputs.
 AT_MOST = 32
 
@@ -75,21 +78,37 @@ def _by_themselves(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -
     input shows the kink at x itself, only a slope that is seen nearby is one.
     """
     columns = np.flatnonzero(wrong[:, rows].any(axis=1))[:AT_MOST]
-    scale = scale_of(sampler.x)[columns]
     there = np.ix_(columns, rows)
-    claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
-    off, far, same = _off(sampler, columns, np.eye(len(columns)), rows, claimed)
+    off, far, same = _off_alone(sampler, found, columns, rows, NEIGHBOURS)
+    again = np.flatnonzero((wrong[there] & off & found.broken[there]).any(axis=1))
+    if len(again):
+        most = min(EVALUATIONS, NUMBERS // sampler.x.size) // (2 * len(again))
+        seen = _off_alone(sampler, found, columns[again], rows, max(NEIGHBOURS, most))
+        off[again], far[again], same[again] = (
+            before[again] & now for before, now in zip((off, far, same), seen, strict=True)
+        )
     certain = wrong[there] & (same | (off & found.broken[there]))
     return np.asarray(~(wrong[there] & far).any(axis=0)), np.asarray(certain.any(axis=0))
 
 
-def _off(sampler: Sampler, columns: Index, probes: Array, rows: Index, claimed: Array) -> tuple[Mask, Mask, Mask]:
+def _off_alone(
+    sampler: Sampler, found: Entries, columns: Index, rows: Index, neighbours: int
+) -> tuple[Mask, Mask, Mask]:
+    """As ``_off``, of the entries one by one, shape (columns, rows)."""
+    scale = scale_of(sampler.x)[columns]
+    claimed = found.analytical[np.ix_(columns, rows)] * (scale / found.directions.weights[columns])[:, None]
+    return _off(sampler, columns, np.eye(len(columns)), rows, claimed, neighbours)
+
+
+def _off(
+    sampler: Sampler, columns: Index, probes: Array, rows: Index, claimed: Array, neighbours: int = NEIGHBOURS
+) -> tuple[Mask, Mask, Mask]:
     """Where ``claimed`` is beyond all slopes along the probes nearby, or far beyond, and where these are the same.
 
     All have shape (probes, rows). Slopes that nearby points have anything between, such as those of equal eigenvalues,
     are not seen up to the last.
     """
-    slopes = slopes_around(sampler, columns, probes, rows, NEIGHBOURS)
+    slopes = slopes_around(sampler, columns, probes, rows, neighbours)
     low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
     size, width = np.maximum(np.abs(slopes).max(axis=1), np.abs(claimed)), high - low
     beyond = np.maximum(low - claimed, claimed - high) - ROUNDING * size

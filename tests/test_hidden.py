@@ -85,3 +85,17 @@ def test_what_f_is_beyond_a_jump_is_no_excuse(bug):
     x, right = np.array([0.7, 1.3, 1.0]), np.array([[np.cos(0.7) + 1.69, 2 * 1.3 * 0.7, 0.0]])
     assert check_flat(f, x, right).verdict == "nondifferentiable"
     assert check_flat(f, x, right * [[bug, bug, 1]]).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n", [5, 8])
+def test_choices_that_few_of_the_points_nearby_show(n, seed):
+    """Where the largest so far of equal numbers is said to be the last, they increase: one order of n! has all of that."""
+    W = np.random.default_rng(seed).normal(size=(n, 2))
+
+    def f(X):
+        return np.maximum.accumulate(X, axis=1) @ W
+
+    assert check_flat(f, np.ones(n), W.T).verdict in ("nondifferentiable", "inconclusive")
+    assert check_flat(f, np.ones(n), -W.T).verdict == "mismatch"
+    assert check_flat(f, np.ones(n), W.T + [[0.0] * (n - 1) + [9.0]]).verdict == "mismatch"
