@@ -11,6 +11,7 @@ import numpy as np
 
 from multigrad._directions import Index, scale_of
 from multigrad._entries import Entries
+from multigrad._kinks import Mask
 from multigrad._sampler import Sampler
 from multigrad._verdict import Status
 from multigrad.backends import Array
@@ -18,6 +19,8 @@ from multigrad.backends import Array
 # The pieces that meet at a tie are found by sampling: with few inputs tied, this many points find all of them.
 TIED_AT_MOST = 4
 NEIGHBOURS = 32
+# Of what would be called wrong, a piece may have been missed that is the narrowest of many: this many show it.
+MORE = 512
 PROBES = 4
 AWAY, STEP = 1e-4, 1e-7
 
@@ -39,15 +42,23 @@ def check_ties(sampler: Sampler, found: Entries, settled: Index | None = None) -
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied[:, rows])])
         probes = np.concatenate([_probes(len(columns), sampler.rng), np.eye(len(columns))])
         slopes = slopes_around(sampler, columns, probes, rows)
-        gradient = found.claimed(columns, rows)
-        claimed = (probes * scale[columns]) @ gradient
-        margin = 0.05 * np.abs(probes * scale[columns]) @ np.abs(gradient)
-        low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
-        outside = (claimed < low - margin) | (claimed > high + margin)
-        # What is legal by itself and not seen to be is beyond the distance at which slopes are sampled.
-        illegal = outside[:PROBES].any(axis=0) & ~outside[PROBES:].any(axis=0)
-    for row in rows[illegal]:
+        illegal = _illegal(found.claimed(columns, rows), probes * scale[columns], slopes)
+        rows = rows[illegal]
+        if len(rows):
+            slopes = slopes_around(sampler, columns, probes, rows, max(NEIGHBOURS, min(MORE, 2**20 // sampler.x.size)))
+            rows = rows[_illegal(found.claimed(columns, rows), probes * scale[columns], slopes)]
+    for row in rows:
         found.status[tied[:, row], row] = Status.MISMATCH
+
+
+def _illegal(gradient: Array, along: Array, slopes: Array) -> Mask:
+    """Whether products of the gradient, shape (k, rows), with vectors ``along`` (probes, k) are no slopes; (rows,)."""
+    claimed = along @ gradient
+    margin = 0.05 * np.abs(along) @ np.abs(gradient)
+    low, high = np.fmin.reduce(slopes, axis=1), np.fmax.reduce(slopes, axis=1)
+    outside = (claimed < low - margin) | (claimed > high + margin)
+    # What is legal by itself and not seen to be is beyond the distance at which slopes are sampled.
+    return np.asarray(outside[:PROBES].any(axis=0) & ~outside[PROBES:].any(axis=0))
 
 
 def _probes(k: int, rng: np.random.Generator) -> Array:
