@@ -140,8 +140,7 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     drowned = (smallest > DROWNED * size) | (jumpy & (bold.status != Status.MISMATCH))
     # Where all that f does on steps of any size is to round 0, no slope that is far steeper can hide in it.
     steep = np.abs(analytical) * np.fmax.reduce(samples.up, axis=0) > STEEP * largest
-    rounding = _is_rounding(samples, here, context.dust)
-    drowned &= np.isfinite(analytical) & ~(steep & rounding)
+    drowned &= np.isfinite(analytical) & ~(steep & _has_few_bits(samples, largest))
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     meant = (analytical == 0) & (np.abs(cautious.value) * flat > ROUNDINGS * rules.eps * largest)
     meant &= ~looks_single(samples, here)
@@ -151,7 +150,7 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     lost = (bold.status == Status.INCONCLUSIVE) & np.isinf(cautious.smooth) & (flat == 0)
     excused |= lost & (cautious.status == Status.MISMATCH)
     doubted = (bold.status < cautious.status) & ~excused
-    idle = (np.abs(analytical) <= context.dust) & rounding
+    idle = (np.abs(analytical) <= context.dust) & _is_rounding(samples, here, context.dust)
     return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, idle)
 
 
@@ -161,6 +160,13 @@ def _is_rounding(samples: Samples, here: Array, dust: Array) -> Mask:
     quantum = np.min(np.where(moves > 0, moves, np.inf), axis=0)
     largest = moves.max(axis=0)
     return np.asarray((largest <= dust) & (largest <= QUANTA * quantum))
+
+
+def _has_few_bits(samples: Samples, largest: Array) -> Mask:
+    """Whether the values are few multiples of a power of two, as sums of rounded terms, and no oscillation, are; (C, m)."""
+    quantum = np.exp2(np.ceil(np.log2(largest))) / QUANTA
+    values = np.concatenate([samples.plus, samples.minus])
+    return np.asarray((np.abs(values) <= QUANTA * quantum).all(axis=0) & (values % quantum == 0).all(axis=0))
 
 
 def _read(

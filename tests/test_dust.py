@@ -210,3 +210,13 @@ def test_a_backward_that_is_not_linear_beside_outputs_that_are_nothing(scale):
     x = np.array([0.3, -0.7])
     J = np.array([[scale * np.cos(0.3), 0.0], [0.0, 0.0]])
     assert run_check(Clipping(f, x, J), modes=("reverse",)).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-15])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_oscillates_from_one_number_to_the_next_is_no_rounding(size, seed):
+    """The sine of phases whose own rounding is more than a period looks like noise on steps of all sizes."""
+    x = np.random.default_rng(seed).uniform(1e6, 1e7, 2)
+    J = size * np.cos(x**3) * 3 * x**2
+    report = check_flat(lambda X: size * np.sin(X**3).sum(axis=1, keepdims=True), x, J[None])
+    assert report.verdict != "mismatch"
