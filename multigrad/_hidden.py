@@ -15,7 +15,7 @@ from multigrad._kinks import Mask
 from multigrad._ladder import long_ladder
 from multigrad._reading import Reading, read
 from multigrad._sampler import Sampler
-from multigrad._ties import LOOSE, oblique, slopes_around
+from multigrad._ties import AWAY, LOOSE, STEP, oblique, slopes_around
 from multigrad._verdict import Rules, Status
 from multigrad.backends import Array
 
@@ -29,6 +29,9 @@ ROUNDING = 1e-6
 CLOSER, SHORTER, FALLEN = 1e-6, 1e-8, 0.03
 # Of a dozen inputs that are tied, each is seen in every place among so many points.
 NEIGHBOURS = 64
+# Some are in one place only where several others are in theirs: what is to be called wrong is looked for at more points,
+# for so many evaluations and so many numbers in their arguments.
+EVALUATIONS, NUMBERS = 2**14, 2**22
 # Wrong entries that are looked at one by one are those of this many inputs.
 AT_MOST = 32
 
@@ -58,7 +61,7 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
         if not len(rows):
             return rows
         legal, certain = _by_themselves(sampler, found, wrong, rows)
-        around = _Around(slopes_around(sampler, columns, probes, rows, _neighbours(sampler)), claimed)
+        around = _Around(slopes_around(sampler, columns, probes, rows, _neighbours(sampler, NEIGHBOURS)), claimed)
         legal &= ~around.off.any(axis=0)
         certain |= (around.off & around.same).any(axis=0)
     for row, status in zip(
@@ -76,24 +79,44 @@ def _by_themselves(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -
     nearby is one.
     """
     columns = np.flatnonzero(wrong[:, rows].any(axis=1))[:AT_MOST]
-    scale, units = scale_of(sampler.x)[columns], np.eye(len(columns))
     there = np.ix_(columns, rows)
-    claimed = found.analytical[there] * (scale / found.directions.weights[columns])[:, None]
-    neighbours = _neighbours(sampler)
-    around = _Around(slopes_around(sampler, columns, units, rows, neighbours), claimed)
-    closer = _Around(slopes_around(sampler, columns, units, rows, neighbours, CLOSER, SHORTER), claimed)
+    points = _neighbours(sampler, NEIGHBOURS)
+    around = _alone(sampler, found, columns, rows, points)
+    closer = _alone(sampler, found, columns, rows, points, CLOSER, SHORTER)
     smooth = closer.width <= FALLEN * around.width
-    certain = wrong[there] & (around.same | (smooth & closer.off) | (around.off & found.broken[there]))
-    return np.asarray(~(wrong[there] & (around.far | smooth)).any(axis=0)), np.asarray(certain.any(axis=0))
+    off, far, same = around.off, around.far, around.same
+    again = np.flatnonzero((wrong[there] & off & found.broken[there]).any(axis=1))
+    if len(again):
+        most = min(EVALUATIONS, NUMBERS // sampler.x.size) // (4 * len(again))
+        more = _alone(sampler, found, columns[again], rows, _neighbours(sampler, max(NEIGHBOURS, most)))
+        for before, now in ((off, more.off), (far, more.far), (same, more.same)):
+            before[again] &= now
+    certain = wrong[there] & (same | (smooth & closer.off) | (off & found.broken[there]))
+    return np.asarray(~(wrong[there] & (far | smooth)).any(axis=0)), np.asarray(certain.any(axis=0))
 
 
-def _neighbours(sampler: Sampler) -> Array:
-    """Points around x in units of the distance, shape (2 * NEIGHBOURS, n): anywhere, and moved up or down altogether.
+def _alone(
+    sampler: Sampler,
+    found: Entries,
+    columns: Index,
+    rows: Index,
+    points: Array,
+    away: float = AWAY,
+    step: float = STEP,
+) -> _Around:
+    """The entries one by one, shape (columns, rows), beside slopes of f along each input."""
+    scale = scale_of(sampler.x)[columns]
+    claimed = found.analytical[np.ix_(columns, rows)] * (scale / found.directions.weights[columns])[:, None]
+    return _Around(slopes_around(sampler, columns, np.eye(len(columns)), rows, points, away, step), claimed)
+
+
+def _neighbours(sampler: Sampler, count: int) -> Array:
+    """Points around x in units of the distance, shape (2 * count, n): anywhere, and moved up or down altogether.
 
     The smallest of many numbers is positive at hardly a point among those anywhere.
     """
-    anywhere, amounts = sampler.rng.uniform(-1.0, 1.0, (2, NEIGHBOURS, sampler.x.size))
-    ways = np.where(np.arange(NEIGHBOURS) % 2, 1.0, -1.0)[:, None]
+    anywhere, amounts = sampler.rng.uniform(-1.0, 1.0, (2, count, sampler.x.size))
+    ways = np.where(np.arange(count) % 2, 1.0, -1.0)[:, None]
     return np.concatenate([anywhere, ways * np.abs(amounts)])
 
 

@@ -29,6 +29,8 @@ FINE = 2.0**-50
 ABRUPT = 2.0**12
 # On a plateau of a staircase on a slope, what the values may change by as a fraction of the highest step.
 LEVEL = 0.05
+# Its moves are its steps or none: between these there are none that small, as a smooth function has beside a pole.
+NO_STEP = 0.4
 # The highest step, as a fraction of the values beside it and of the largest that the ladder meets.
 OWN, FOREIGN = 2.0**-46, 2.0**-30
 # A function that is flat up to the shortest step of the short ladder has no finer steps to look for.
@@ -109,7 +111,8 @@ def is_staircase_on_slope(values: Array, step: float, farthest: float, slope: Ar
     of_rounding = (highest > own) & (highest < FOREIGN * largest)
     still = moves <= LEVEL * highest[:, None]
     steps = (still[:, :-1] & ~still[:, 1:]).sum(axis=1)
-    return np.asarray((of_rounding & (steps >= 2) & (still.mean(axis=1) >= 0.3)).any(axis=0))
+    gradual = (~still & (moves < NO_STEP * highest[:, None])).any(axis=1)
+    return np.asarray((of_rounding & ~gradual & (steps >= 2) & (still.mean(axis=1) >= 0.3)).any(axis=0))
 
 
 def is_high(values: Array, here: Array) -> Mask:

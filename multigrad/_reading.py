@@ -26,6 +26,9 @@ OVERWHELMED = 0.25
 MEETS = 0.01
 # The smallest moves of a value that is all rounding, of which the largest is at most so many.
 QUANTA = 256
+# How much further than its values a slope would have to take f, for these to deny it though they are all rounding:
+# on steps of the root of eps, where kinks are looked for, it is still beyond them.
+STEEP = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,9 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     size = np.maximum(noise.level, np.abs(here))
     jumpy = np.maximum(tail, 4 * noise.sigma) > OVERWHELMED * size
     drowned = (smallest > DROWNED * size) | (jumpy & (bold.status != Status.MISMATCH))
-    drowned &= np.isfinite(analytical)
+    # Where all that f does on steps of any size is to round 0, no slope that is far steeper can hide in it.
+    steep = np.abs(analytical) * np.fmax.reduce(samples.up, axis=0) > STEEP * largest
+    drowned &= np.isfinite(analytical) & ~(steep & _has_few_bits(samples, largest))
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
     meant = (analytical == 0) & (np.abs(cautious.value) * flat > ROUNDINGS * rules.eps * largest)
     meant &= ~looks_single(samples, here)
@@ -155,6 +160,13 @@ def _is_rounding(samples: Samples, here: Array, dust: Array) -> Mask:
     quantum = np.min(np.where(moves > 0, moves, np.inf), axis=0)
     largest = moves.max(axis=0)
     return np.asarray((largest <= dust) & (largest <= QUANTA * quantum))
+
+
+def _has_few_bits(samples: Samples, largest: Array) -> Mask:
+    """Whether the values are few multiples of a power of two, as sums of rounded terms, and no oscillation, are; (C, m)."""
+    quantum = np.exp2(np.ceil(np.log2(largest))) / QUANTA
+    values = np.concatenate([samples.plus, samples.minus])
+    return np.asarray((np.abs(values) <= QUANTA * quantum).all(axis=0) & (values % quantum == 0).all(axis=0))
 
 
 def _read(

@@ -277,9 +277,7 @@ class _Check:
         # A sparse one has been made of products that no other contradicts.
         if self.seen.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
             return
-        here = np.abs(np.nan_to_num(self.sampler.here, posinf=0.0, neginf=0.0))
-        # Values that are all noise are what rounding leaves of larger terms, of whatever size.
-        here = np.where(self.sampler.noise.relative > DROWNED, np.maximum(here, 1.0), here)
+        here = self._terms(self.seen.legs[-1])
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
             wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
@@ -291,6 +289,19 @@ class _Check:
                 self.seen.extra.append(entry)
                 self.seen.findings.append(finding)
                 return
+
+    def _terms(self, leg: Leg | SparseLeg) -> Array:
+        """How large the terms are, at the least, that each output is the sum of, shape (m,).
+
+        Values that are all noise are what rounding leaves of larger terms; so are those of which no derivative was
+        told from 0.
+        """
+        noise = self.sampler.noise
+        here = np.abs(np.nan_to_num(self.sampler.here, posinf=0.0, neginf=0.0))
+        told = (leg.status == Status.OK) & (leg.analytical != 0) if isinstance(leg, Leg) else np.ones((here.size, 1))
+        nothing = (noise.relative > DROWNED) | ~told.any(axis=1)
+        rounded = np.where(noise.relative > DROWNED, noise.level / self.rules.eps, 0.0)
+        return np.where(nothing, np.maximum(np.maximum(here, 1.0), rounded), here)
 
     def _forward_agrees(self, J: Array | Sparse) -> bool:
         if "forward" not in self.modes:

@@ -20,6 +20,8 @@ from multigrad.backends import Array
 # more, a slope that is the same at all points still counts.
 FEW, MANY = 4, 64
 NEIGHBOURS = 32
+# Of what would be called wrong, a piece may have been missed that is the narrowest of many: this many show it.
+MORE = 512
 PROBES = 4
 # By how much of their size slopes at a finite distance may be off that are all the same.
 LOOSE = 1e-3
@@ -37,20 +39,26 @@ def check_ties(sampler: Sampler, found: Entries, settled: Index | None = None) -
     count = tied.sum(axis=0)
     rows = np.flatnonzero((count >= 2) & (count <= MANY) & np.isfinite(found.analytical).all(axis=0))
     rows = rows if settled is None else np.setdiff1d(rows, settled)
-    most = 2 * NEIGHBOURS * (PROBES + int(np.max(count[rows], initial=0))) * sampler.x.size
-    for some in np.array_split(rows, min(len(rows), -(-len(rows) * most // AT_ONCE)) or 1):
-        if len(some):
-            for row in some[_illegal(sampler, found, tied[:, some], some)]:
-                found.status[tied[:, row], row] = Status.MISMATCH
+    if not len(rows):
+        return
+    most = 2 * NEIGHBOURS * (PROBES + int(np.max(count[rows]))) * sampler.x.size
+    for some in np.array_split(rows, min(len(rows), -(-len(rows) * most // AT_ONCE))):
+        for points in (NEIGHBOURS, max(NEIGHBOURS, min(MORE, 2**20 // sampler.x.size))):
+            some = some[_illegal(sampler, found, tied[:, some], some, points)] if len(some) else some
+        for row in some:
+            found.status[tied[:, row], row] = Status.MISMATCH
 
 
-def _illegal(sampler: Sampler, found: Entries, tied: Mask, rows: Index) -> Mask:
-    """In which rows, of which the ``tied`` entries are (C, rows), these are not legal together; shape (rows,)."""
+def _illegal(sampler: Sampler, found: Entries, tied: Mask, rows: Index, count: int) -> Mask:
+    """In which rows, of which the ``tied`` entries are (C, rows), these are not legal together; shape (rows,).
+
+    Slopes are taken at ``count`` points around x.
+    """
     with np.errstate(all="ignore"):
         scale = scale_of(sampler.x)
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied)])
         probes = np.concatenate([oblique(len(columns), sampler.rng), np.eye(len(columns))])
-        around = sampler.rng.uniform(-1.0, 1.0, (NEIGHBOURS, sampler.x.size))
+        around = sampler.rng.uniform(-1.0, 1.0, (count, sampler.x.size))
         slopes = slopes_around(sampler, columns, probes, rows, around)
         gradient = found.claimed(columns, rows)
         claimed = (probes * scale[columns]) @ gradient

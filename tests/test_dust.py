@@ -160,3 +160,63 @@ def test_what_is_lost_in_large_values_is_no_dust(offset, factor):
     J = factor * np.cos(x)[None]
     report = run_check(Flat(lambda X: offset + np.sin(X).sum(axis=1, keepdims=True), x, J), modes=("reverse",))
     assert report.verdict != "ok"
+
+
+@pytest.mark.parametrize("name", ["sum of a softmax", "sum of a standardised vector", "inverse function"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_steep_claim_does_not_hide_in_rounding(name, seed):
+    """Values of 1e-16 may jump about by all of their size, and still do not rise by 0.1 for each unit of x."""
+    x = np.random.default_rng(seed).uniform(-1.5, 1.5, 5)
+    centred = lambda X: INVARIANT[name](X) - np.round(INVARIANT[name](x[None]))
+    for slope in (0.1, 30.0):
+        J = slope * np.linspace(0.5, 1.0, 5)[None]
+        assert run_check(Flat(centred, x, J), modes=("reverse",)).verdict == "mismatch"
+
+
+class Uneven(Flat):
+    """A backward that leaves another rest of ``size`` for every cotangent."""
+
+    def __init__(self, f, x, J, size):
+        super().__init__(f, x, J)
+        self.size = size
+
+    def vjp(self, U):
+        return U @ self.J + self.size * np.sin(1e3 * np.abs(U).sum(axis=1, keepdims=True) + np.arange(self.x.size))
+
+
+@pytest.mark.parametrize("terms", [1.0, 1e6])
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_rounding_of_nothing_is_not_linear(terms, exact):
+    """Of outputs that are 0, exactly or but for the rounding of their terms, a backward leaves that of its own terms."""
+
+    def f(X):
+        sums = terms * standard(X).sum(axis=1, keepdims=True)
+        return np.repeat(np.zeros_like(sums) if exact else sums, 2, axis=1) * [1.0, -1.0]
+
+    x = np.array([0.3, -0.7, 1.1, 0.6, -1.3])
+    rounding = 1e-17 if exact else 1e-16 * terms
+    assert run_check(Uneven(f, x, np.zeros((2, 5)), rounding), modes=("reverse",)).verdict != "mismatch"
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-15])
+def test_a_backward_that_is_not_linear_beside_outputs_that_are_nothing(scale):
+    def f(X):
+        return np.stack([scale * np.sin(X[:, 0]), 0 * X[:, 1]], axis=1)
+
+    class Clipping(Flat):
+        def vjp(self, U):
+            return np.clip(U, -2.0, 2.0) @ self.J
+
+    x = np.array([0.3, -0.7])
+    J = np.array([[scale * np.cos(0.3), 0.0], [0.0, 0.0]])
+    assert run_check(Clipping(f, x, J), modes=("reverse",)).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-15])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_oscillates_from_one_number_to_the_next_is_no_rounding(size, seed):
+    """The sine of phases whose own rounding is more than a period looks like noise on steps of all sizes."""
+    x = np.random.default_rng(seed).uniform(1e6, 1e7, 2)
+    J = size * np.cos(x**3) * 3 * x**2
+    report = check_flat(lambda X: size * np.sin(X**3).sum(axis=1, keepdims=True), x, J[None])
+    assert report.verdict != "mismatch"

@@ -113,3 +113,17 @@ def test_a_piece_that_few_points_nearby_are_on(n, seed):
     f = lambda X: np.maximum(X.min(axis=1, keepdims=True), 0)
     assert check_flat(f, np.zeros(n), np.full((1, n), 1 / n), seed).verdict == "nondifferentiable"
     assert not check_flat(f, np.zeros(n), np.ones((1, n)), seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n", [5, 8])
+def test_choices_that_few_of_the_points_nearby_show(n, seed):
+    """Where the largest so far of equal numbers is said to be the last, they increase: one order of n! has all of that."""
+    W = np.random.default_rng(seed).normal(size=(n, 2))
+
+    def f(X):
+        return np.maximum.accumulate(X, axis=1) @ W
+
+    assert check_flat(f, np.ones(n), W.T).verdict in ("nondifferentiable", "inconclusive")
+    assert check_flat(f, np.ones(n), -W.T).verdict == "mismatch"
+    assert check_flat(f, np.ones(n), W.T + [[0.0] * (n - 1) + [9.0]]).verdict == "mismatch"

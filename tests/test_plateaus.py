@@ -92,3 +92,14 @@ def test_the_rounding_of_double_is_no_staircase(f, beside):
     assert check_flat(g, x, J).verdict == "ok"
     J[0, 0] = 1e-3
     assert check_flat(g, x, J).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("x", [2.1, 2.4, 2.689726501093, 3.061, 3.3, 4.1])
+@pytest.mark.parametrize("error", [1e-5, 1e-2, 0.1])
+def test_poles_are_no_staircase_on_a_slope(x, error):
+    """Between its poles the gamma function hardly moves, beside what it does at them and what it grows to."""
+    from scipy.special import digamma, gamma
+
+    slope = gamma(x) * digamma(x)
+    assert check_flat(gamma, np.array([x]), [[slope]]).verdict == "ok"
+    assert check_flat(gamma, np.array([x]), [[slope * (1 + error)]]).verdict == "mismatch"

@@ -85,3 +85,15 @@ def test_a_unit_of_a_network_at_0():
     wrong = (V * active) @ W
     wrong[0, 0] += 5
     assert check_flat(lambda X: relu(X @ W.T + b) @ V.T, x, wrong).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("seed", range(20, 32))
+def test_units_that_are_all_off_in_a_narrow_cone(seed):
+    """A layer without a bias at 0: the side on which none of its units is on is a small part of all directions."""
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(5, 4))
+    W *= -np.sign(W @ rng.normal(size=4))[:, None]
+    V = rng.normal(size=(1, 5))
+    f = lambda X: relu(X @ W.T) @ V.T
+    assert check_flat(f, np.zeros(4), np.zeros((1, 4))).verdict in ("nondifferentiable", "inconclusive")
+    assert check_flat(f, np.zeros(4), 4 * np.abs(V) @ np.abs(W)).verdict == "mismatch"
