@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from multigrad._directions import Directions, Index, share_of
-from multigrad._dust import rounding_dust
-from multigrad._ladder import short_ladder
+from multigrad._dust import ULPS, rounding_dust
 from multigrad.backends import Array, Leaf
-
-# Roundings of x that count as one step away from a stationary point; 1e-12 of the slopes around are then not excused.
-FEW_ULP = 16
 
 
 @dataclass(frozen=True)
@@ -26,6 +22,7 @@ class Context:
         dust: rounding that the analytical side may carry in entries that should be 0.
         noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
         reach: how steep its curvature makes f a step away (``Steepness.curved``), shape (m,).
+        bend: the size of f's second derivatives, by the scale of the inputs, shape (m,).
     """
 
     scale: Array
@@ -33,6 +30,7 @@ class Context:
     dust: Array
     noise: Array
     reach: Array
+    bend: Array
 
     @classmethod
     def along(
@@ -52,17 +50,17 @@ class Context:
         scale = np.broadcast_to(np.maximum(beside.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
-        return cls(scale, row, dust, np.zeros_like(here), np.zeros_like(here))
+        return cls(scale, row, dust, np.zeros_like(here), np.zeros_like(here), np.zeros_like(here))
 
     def of(self, c: Index | slice) -> Context:
         """Some of the directions."""
         row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c] for a in (self.row, self.scale, self.dust))
-        return Context(scale, row, dust, self.noise, self.reach)
+        return replace(self, scale=scale, row=row, dust=dust)
 
     def at(self, c: Index, i: Index) -> Context:
         """Some of the places (direction, output), as one direction with as many outputs."""
         row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
-        return Context(scale, row, dust, self.noise[i], self.reach[i])
+        return Context(scale, row, dust, self.noise[i], self.reach[i], self.bend[i])
 
     @property
     def negligible(self) -> Array:
@@ -75,10 +73,8 @@ class Context:
         return np.asarray(np.maximum(1e-9, 64 * self.noise) * np.maximum(self.scale, self.reach))
 
     def stationary(self, eps: float) -> Array:
-        """The derivative may be as large as this a rounding away from a point where it is 0.
+        """The derivative may be as large as this a few roundings of x away from a point where it is 0.
 
-        Where f turns, ``reach`` is what its curvature makes of the largest step that it was looked at with. Of coarse
-        arithmetic a rounding is no small step: no more is excused than what counts as nothing beside ``reach``.
+        Of coarse arithmetic a rounding is no small step: no more is excused than what counts as nothing beside ``reach``.
         """
-        curvature = 2 * self.reach / np.exp2(short_ladder(eps)[0])
-        return np.asarray(np.minimum(FEW_ULP * eps * curvature, 1e-9 * self.reach))
+        return np.asarray(np.minimum(ULPS * eps * self.bend, 1e-9 * self.reach))

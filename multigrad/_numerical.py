@@ -249,7 +249,8 @@ class Numerical:
 
     def _own_far(self, context: Context, chosen: Index) -> Context:
         """The same for the long ladder, once f has been seen on the short one."""
-        return replace(self._own(context, chosen), reach=self._steepness.or_more(self.sampler.aside).curved)
+        reach = self._steepness.or_more(self.sampler.aside).curved
+        return replace(self._own(context, chosen), reach=reach, bend=self.sampler.bend)
 
     def _nothing(self, found: Entries) -> Mask:
         return are_nothing(found, self.sampler, self._steepness, self.rules)

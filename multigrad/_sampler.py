@@ -23,6 +23,8 @@ BLOCK = 2**15
 LONG = 2**16
 # Noise beyond this, relative to the values, may be what f does on far steps.
 STEEP = 1e-10
+# Lines along which all inputs are moved.
+ASIDE = 4
 # Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
 NOISIEST = 1e-4
 
@@ -69,17 +71,37 @@ class Sampler:
         return np.asarray(np.minimum(self.noise.relative, NOISIEST) + self.eps)
 
     @cached_property
-    def aside(self) -> Steepness:
-        """How steep f is a step away along all inputs together.
+    def _aside(self) -> tuple[_ladder.Samples, Array]:
+        """f on the short ladder along a few unit vectors that move all inputs; what they are 1 of, shape (ASIDE,).
 
-        Along each by itself f may be 0, or hardly more than rounding, as a product is of which two factors are.
+        Along each input by itself f may be 0, or hardly more than rounding, as a product is of which two factors are.
         """
-        steps = np.exp2(_ladder.short_ladder(self.eps))[:, None, None]
-        direction = signed(self.rng.spawn(1)[0], 0.5, 1.0, self.x.shape)
-        away = steps[:, 0] * (direction / np.linalg.norm(direction) * self._scale())
-        plus, minus = self.f(self.x + np.concatenate([away, -away])).reshape(2, len(steps), 1, -1)
-        sampled = _ladder.Samples(plus, minus, steps, steps, float(steps[0, 0, 0] / steps[1, 0, 0]))
-        return self.steepness(sampled)
+        steps = np.exp2(_ladder.short_ladder(self.eps))
+        lines = signed(np.random.Generator(np.random.PCG64(ASIDE)), 0.5, 1.0, (ASIDE, self.x.size))
+        lengths = np.linalg.norm(lines, axis=1)
+        away = steps[:, None, None] * (lines / lengths[:, None] * self._scale())
+        X = self.x + np.stack([away, -away])
+        plus, minus = self.f(X.reshape(-1, self.x.size)).reshape(2, len(steps), ASIDE, -1)
+        taken = np.broadcast_to(steps[:, None, None], (len(steps), ASIDE, 1))
+        return _ladder.Samples(plus, minus, taken, taken, float(steps[0] / steps[1])), lengths
+
+    @property
+    def aside(self) -> Steepness:
+        """How steep f is a step away along all inputs together."""
+        return self.steepness(self._aside[0])
+
+    @cached_property
+    def bend(self) -> Array:
+        """How much f curves where all inputs move by their scale, shape (m,): the size of its second derivatives.
+
+        For the random vector v that is used, v^T H v is about as large as the norm of the Hessian H.
+        """
+        sampled, lengths = self._aside
+        curl = np.abs(sampled.plus + sampled.minus - 2 * self.here) * lengths[:, None] ** 2
+        curl = np.max(curl, axis=1, initial=0.0, where=np.isfinite(curl))
+        error = 4 * self.noise.of(np.abs(self.here), self.eps)
+        # A barrier that the larger steps meet says nothing of x.
+        return np.asarray(np.min((curl + error) / sampled.up[:, 0] ** 2, axis=0))
 
     def climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder of steps; where the noise is unknown it is measured in the same batch."""

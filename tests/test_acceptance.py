@@ -57,4 +57,11 @@ def context_of(analytical: Array, here: Array, noise: Noise) -> Context:
     scale = np.broadcast_to(
         np.maximum(np.fmax.reduce(np.nan_to_num(np.abs(analytical)), axis=0), np.abs(here)), analytical.shape
     )
-    return Context(scale, scale, np.full(analytical.shape, 1e-14), noise.relative + RULES.eps, np.zeros_like(here))
+    return Context(
+        scale,
+        scale,
+        np.full(analytical.shape, 1e-14),
+        noise.relative + RULES.eps,
+        np.zeros_like(here),
+        np.zeros_like(here),
+    )

@@ -64,7 +64,8 @@ def test_dust_of_sparse_jacobians(size, verdict):
 def test_a_row_that_is_dust_altogether(claimed, status):
     """The imaginary part of a real number: its row holds nothing that its dust could be measured by."""
     one = np.ones((1, 1))
-    context = Context(scale=claimed * one, row=claimed * one, dust=2e-14 * one, noise=np.zeros(1), reach=np.zeros(1))
+    zero = np.zeros(1)
+    context = Context(scale=claimed * one, row=claimed * one, dust=2e-14 * one, noise=zero, reach=zero, bend=zero)
     estimate = Estimate(np.full((1, 1), 3e-17), np.full((1, 1), 2e-16))
     assert judge(np.full((1, 1), claimed), estimate, context, Rules.for_eps(2.0**-52, None, 0.0)).status == status
 
