@@ -195,7 +195,8 @@ def _read(
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, straddled > 0, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-    importance = np.maximum(rules.rtol * np.where(np.isfinite(size), size, 0.0), context.stationary(rules.eps))
+    smallest = np.maximum(context.stationary(rules.eps), context.negligible)
+    importance = np.maximum(rules.rtol * np.where(np.isfinite(size), size, 0.0), smallest)
     kinks = _kinks.find(q, ratio, importance, left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)
     # The mean of two slopes lies between them. One that does not, and that the analytical value meets, makes no kink.

@@ -213,3 +213,16 @@ def test_zero_along_every_input(name, shift):
         wrong = right + 1e-4 * np.eye(x.size)[[entry]]
         assert check_flat(moved, x, wrong).verdict in ("mismatch", "inconclusive")
     assert check_flat(moved, x, right + 1e-4).verdict in ("mismatch", "inconclusive")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_steps_of_rounding_are_no_kink_of_a_small_term(seed):
+    """Beside values of 1 a term of 1e-11 is a staircase of few steps."""
+    rng = np.random.default_rng(seed)
+    x, small = rng.normal(size=6) * 10 ** rng.uniform(-2, 0.5), 10 ** rng.uniform(-12.5, -10, 5)
+
+    def f(X):
+        return np.sin(X[:, :1]) + 1 + np.tanh(X[:, 1:]) @ small[:, None]
+
+    J = np.concatenate([np.cos(x[:1]), small / np.cosh(x[1:]) ** 2])[None]
+    assert check_flat(f, x, J, seed).verdict in ("ok", "inconclusive")
