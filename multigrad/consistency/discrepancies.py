@@ -136,7 +136,19 @@ def value_cell(side: Side, other: Side, status: Codes) -> Cell:
     if answer is Consistency.OK:
         return Cell(answer, f"ok, to {seen:.1g}", seen)
     count = int((status > Status.OK).sum())
-    return Cell(answer, f"differs from {other.name} by {seen:.1g} in {count} of {status.size}", seen)
+    return Cell(answer, f"differs from {other.name} {_by(side, other)} in {count} of {status.size} entries", seen)
+
+
+def _by(side: Side, other: Side) -> str:
+    """The largest difference of two sides' values, and what part of the larger of the two numbers it is."""
+    gap = relative_gap(side, other)
+    finite = np.isfinite(gap)
+    if not finite.all():
+        return "by NaN or infinity"
+    with np.errstate(all="ignore"):
+        difference = np.where(gap > 0, np.abs(side.values - other.values), 0.0)
+    k = int(np.argmax(difference))
+    return f"by up to {difference[k]:.2g} ({gap[k]:.2g} of the value)"
 
 
 def _rank(status: Codes) -> int:
