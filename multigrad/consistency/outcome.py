@@ -9,7 +9,7 @@ from multigrad._verdict import Status
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.discrepancies import SHOWN, derivative_cell, table, value_cell
 from multigrad.consistency.evidence import Evidence
-from multigrad.consistency.report import NOTHING, Cell, Consistency, ConsistencyReport, Discrepancy
+from multigrad.consistency.report import MOVED, NOTHING, Cell, Consistency, ConsistencyReport, Discrepancy
 from multigrad.consistency.sides import Side
 from multigrad.findings import Finding
 
@@ -161,7 +161,7 @@ def _doubt(outcome: Outcome) -> str:
 def _value_cell(outcome: Outcome, side: Side) -> Cell:
     evidence = outcome.evidence
     if side.name in outcome.moved:
-        return Cell(Consistency.MISMATCH, "ok in another layout")
+        return MOVED
     if evidence.call.reference == side.name and len(evidence.right) == 1:
         return Cell(Consistency.OK, "the reference")
     measured_by = evidence.right if side.name in evidence.right else [evidence.target.name]

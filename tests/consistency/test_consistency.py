@@ -256,7 +256,7 @@ def test_differences_beyond_rounding_and_below_the_tolerance_are_left_open() -> 
     ],
 )
 def test_how_far_values_differ_is_said_in_both_ways(a: Any, b: Any, words: str) -> None:
-    functions = {"torch": lambda x: x + torch.tensor(a), "numpy": lambda x: x + np.array(b)}
+    functions = {"torch": lambda x: x + torch.tensor(np.array(a)), "numpy": lambda x: x + np.array(b)}
     report = consistency(functions, np.zeros(2), reference="numpy")
     assert report.table["torch"]["value"].note == words
 
