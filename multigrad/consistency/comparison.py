@@ -117,7 +117,7 @@ class _Comparison:
                 evidence.sides[side.name] = moved if leading else side
         if self.moved:
             self.worst += entries
-            self.findings[:0] = [finding for finding in self.unmatched if finding.where.startswith("output")]
+            self.findings[:0] = [f for f in self.unmatched if f.kind == "unmatched" and f.where.startswith("output")]
             self.unmatched = match(evidence.sides, evidence.lead)
             evidence.compare_values()
 

@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 
 from multigrad.backends import Leaf
-from multigrad.consistency.layouts import named
+from multigrad.consistency.layouts import declaration, named
 from multigrad.consistency.matching import Axes, Pair, common_ending, orders
 from multigrad.consistency.shapes import why_shapes_differ
 from multigrad.consistency.sides import Side
@@ -143,4 +143,5 @@ def reshaped(side: Side, lead: Side) -> Iterator[Finding]:
 def _declare(side: Side, pair: Pair) -> str:
     every = permutations(range(len(pair.leaf.shape)))
     axes = next(a for a in every if Pair(pair.reference, pair.leaf, a).fits)
-    return f"its entries are not those of the same places; say the order, mapping={{{side.name!r}: {{{pair.leaf.path!r}: {axes}}}}}"
+    said = declaration(side.name, {pair.leaf.path: axes}, [pair])
+    return f"its entries are not those of the same places; if it lies in another order, {said}"

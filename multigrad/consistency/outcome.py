@@ -169,6 +169,8 @@ def _value_cell(outcome: Outcome, side: Side) -> Cell:
     cells = [value_cell(side, other, evidence.values[side.name, other.name]) for other in others]
     if any(other.outline != side.outline for other in others):
         return Cell(Consistency.MISMATCH, f"other outputs than {others[0].name}")
+    if any(pair.jumbled for pair in side.outputs) and max(cell.answer.severity for cell in cells if cell.answer):
+        return Cell(Consistency.MISMATCH, f"its axes are not in the order of {evidence.lead.name}'s")
     cell = max(cells, key=lambda c: (c.answer.severity if c.answer else 0, c.sharpness))
     if side.name in outcome.excused:
         return Cell(Consistency.CONVENTION, f"convention, {cell.note}", cell.sharpness)
