@@ -14,6 +14,7 @@ from multigrad.consistency.call import Call, match
 from multigrad.consistency.conventions import LEGAL, Convention
 from multigrad.consistency.discrepancies import by_derivative, by_value
 from multigrad.consistency.evidence import Evidence
+from multigrad.consistency.layouts import of_data
 from multigrad.consistency.matching import Layout
 from multigrad.consistency.naming import accumulation, name_stopped, name_values, set_phases
 from multigrad.consistency.outcome import Outcome, Weighed, report
@@ -112,7 +113,9 @@ class _Comparison:
             found = self.call.in_another_layout(side.name, target)
             if found is not None:
                 status = evidence.values[side.name, target.name]
-                entries += by_value(evidence.sides, side, target, status) if _at_one_place(found[0].layout) else []
+                entries += (
+                    by_value(evidence.sides, side, target, status) if _at_one_place(side, found[0].layout) else []
+                )
                 moved = self._move(side.name, *found)
                 evidence.sides[side.name] = moved if leading else side
         if self.moved:
@@ -228,9 +231,10 @@ class _Comparison:
         return differing
 
 
-def _at_one_place(layout: Layout) -> bool:
-    """Whether entries at the same place have to do with each other: no output, and no array of data, lies otherwise."""
-    return not any(len(axes) > 2 or path.startswith("output") for path, axes in layout.axes.items())
+def _at_one_place(side: Side, layout: Layout) -> bool:
+    """Whether entries at the same place have to do with each other: the outputs' shapes are one, no data among them moved."""
+    shaped = all(pair.leaf.shape == pair.reference.shape for pair in side.outputs)
+    return shaped and not any(path.startswith("output") and of_data(axes) for path, axes in layout.axes.items())
 
 
 def _leaves(side: Side, status: Codes) -> int:

@@ -51,14 +51,12 @@ def candidates(leaves: Sequence[tuple[str, tuple[int, ...]]]) -> Iterator[Orders
 
 
 def data_orders(inputs: Sequence[Pair]) -> dict[Axes, str]:
-    """The orders of data, as opposed to those of matrices and kernels, in which inputs lie, each with an input's path.
-
-    In them channels are moved to the end or back, with a batch or without; or batch and time are swapped.
-    """
-    return {pair.axes: pair.leaf.path for pair in reversed(inputs) if pair.axes and _of_data(pair.axes)}
+    """The orders of data, as opposed to those of matrices and kernels, in which inputs lie, each with an input's path."""
+    return {pair.axes: pair.leaf.path for pair in reversed(inputs) if pair.axes and of_data(pair.axes)}
 
 
-def _of_data(axes: Axes) -> bool:
+def of_data(axes: Axes) -> bool:
+    """Whether an order moves channels to the end or back, with a batch or without, or swaps batch and time."""
     first, *rest = range(len(axes))
     if len(rest) < 2:
         return False
