@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from multigrad.backends import Array, Backend, FlatFunction, Leaf, Options, accept_options
+from multigrad.backends import Array, Backend, FlatFunction, Options, accept_options
+from multigrad.consistency.counterparts import reshaped, unmatched
 from multigrad.consistency.handover import hand_over, is_array
-from multigrad.consistency.layouts import Orders, named, search
+from multigrad.consistency.layouts import Orders, as_inputs_lie, declaration, named, search
 from multigrad.consistency.matching import Layout, Pair, match_inputs, match_outputs
 from multigrad.consistency.sides import ROUNDOFF, Side, flatten
 from multigrad.findings import Finding
@@ -61,28 +62,38 @@ class Call:
         return Side(name, self.make(name, layout.axes if self.shared else {}), layout)
 
     def in_another_layout(self, name: str, target: Side) -> tuple[Side, Finding] | None:
-        """The same with the axes of inputs and outputs in other orders, so that it agrees with ``target``."""
-        if not self.shared:
-            return None
-        layout = self.layouts[name]
+        """The same with the axes of inputs and outputs in other orders, so that it agrees with ``target``.
+
+        Inputs of its own lie as the user gave them.
+        """
+        layout, given = self.layouts[name], self.layouts[name].axes if self.shared else {}
         shapes = [(path, np.shape(value)) for path, value in walk(self.inputs[name], "inputs") if is_array(value)]
-        free = [(path, shape) for path, shape in shapes if path not in layout.axes]
-        found = search(target.f, free, lambda orders: self.make(name, {**layout.axes, **orders}), _about_equal(target))
+        free = [(path, shape) for path, shape in shapes if path not in layout.axes] if self.shared else []
+        found = search(target.f, free, layout, lambda o: self.make(name, {**given, **o}), _about_equal(target))
         if found is None:
             return None
         f, inputs, outputs = found
-        orders = {**inputs, **outputs}
-        return Side(name, f, layout.reordered(orders)), _said(name, target, orders, dict(shapes))
+        leads = name == (self.reference or next(iter(self.functions)))
+        said = _said(name, target, inputs, outputs, dict(shapes), f"reference={target.name!r}, " if leads else "")
+        return Side(name, f, layout.reordered(inputs).with_pairs(outputs)), said
 
 
-def _said(name: str, target: Side, orders: Orders, shapes: Mapping[str, tuple[int, ...]]) -> Finding:
-    own = {leaf.path: leaf.shape for leaf in target.f.outputs}
-    where = "; ".join(f"{path} {named(axes, {**own, **shapes}.get(path, ()))}" for path, axes in orders.items())
+def _said(
+    name: str,
+    target: Side,
+    inputs: Orders,
+    outputs: Sequence[Pair],
+    shapes: Mapping[str, tuple[int, ...]],
+    reference: str,
+) -> Finding:
+    own = {pair.leaf.path: pair.leaf.shape for pair in outputs}
+    orders = {**inputs, **{pair.leaf.path: pair.axes for pair in outputs if pair.axes is not None}}
+    where = "; ".join(f"{path} {named(axes, {**own, **shapes}[path])}" for path, axes in orders.items())
     return Finding(
         "layout",
         f"{name} agrees with {target.name} if it has {where}",
         ", ".join(orders),
-        f"if that is meant, mapping={{{name!r}: {dict(orders)!r}}}; otherwise look for an axis or a transpose",
+        f"if that is meant, {reference}{declaration(name, orders, outputs)}; otherwise look for an axis or a transpose",
     )
 
 
@@ -98,21 +109,22 @@ def _about_equal(target: Side) -> Callable[[Array, Array], bool]:
 
 def match(sides: Mapping[str, Side], lead: Side) -> list[Finding]:
     """Pair the leaves of all sides with the lead's; keep those that all have, and report the rest."""
+    findings: list[Finding] = []
     for side in sides.values():
         side.inputs = match_inputs(lead.f.inputs, lead.f.x, side.f.inputs, side.f.x, side.layout)
         side.outputs = match_outputs(lead.f.outputs, side.f.outputs, side.layout)
         found = frozenset(pair.reference.path for pair in side.outputs)
         side.outline = found, len(side.f.outputs) - len(found)
-    findings = [
-        _other_order(side, pair, lead) for side in sides.values() for pair in side.inputs if _noticed(side, pair)
-    ]
-    findings += [finding for side in sides.values() for finding in _reshaped(side, lead)]
+        findings += [_other_order(side, pair, lead) for pair in side.inputs if _noticed(side, pair)]
+    for side in sides.values():
+        side.outputs, said = as_inputs_lie(side, lead)
+        findings += [*said, *reshaped(side, lead)]
     for kind in ("inputs", "outputs"):
+        paired = {name: {pair.leaf.path for pair in getattr(side, kind)} for name, side in sides.items()}
         common = set.intersection(*({p.reference.path for p in getattr(side, kind)} for side in sides.values()))
         for side in sides.values():
-            kept = [p for p in getattr(side, kind) if p.reference.path in common]
-            setattr(side, kind, kept)
-            findings += _unmatched(kind, side, kept, [other for other in sides.values() if other is not side])
+            setattr(side, kind, [p for p in getattr(side, kind) if p.reference.path in common])
+        findings += unmatched(kind, list(sides.values()), lead, paired)
     return findings
 
 
@@ -120,47 +132,6 @@ def _noticed(side: Side, pair: Pair) -> bool:
     return pair.axes is not None and pair.leaf.path not in side.layout.axes
 
 
-def _reshaped(side: Side, lead: Side) -> list[Finding]:
-    """Outputs that hold the numbers in one order but in another shape, which may broadcast otherwise later on."""
-    return [
-        Finding(
-            "layout", f"{side.name} returns it in shape {p.leaf.shape}, {lead.name} in {p.reference.shape}", p.leaf.path
-        )
-        for p in side.outputs
-        if p.axes is None and p.leaf.shape != p.reference.shape
-    ]
-
-
 def _other_order(side: Side, pair: Pair, lead: Side) -> Finding:
     axes = named(pair.axes or (), pair.leaf.shape)
     return Finding("layout", f"holds the numbers of {lead.name}'s {pair.reference.path}, {axes}", pair.leaf.path)
-
-
-def _unmatched(kind: str, side: Side, kept: Sequence[Any], others: Sequence[Side]) -> list[Finding]:
-    matched = {pair.leaf.path for pair in kept}
-    left: list[Leaf] = [leaf for leaf in getattr(side.f, kind) if leaf.path not in matched]
-    return [_held_fixed(side, leaf, others) or _without_counterpart(kind, side, leaf, others) for leaf in left]
-
-
-def _held_fixed(side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding | None:
-    holding = [other.name for other in others if any(text.startswith(f"{leaf.path} (") for text in other.f.fixed)]
-    if not holding:
-        return None
-    evidence = f"{' and '.join(holding)} holds it fixed, so that {side.name}'s derivatives by it are not compared"
-    return Finding("held_fixed", evidence, leaf.path)
-
-
-def _without_counterpart(kind: str, side: Side, leaf: Leaf, others: Sequence[Side]) -> Finding:
-    lacking = [o for o in others if leaf.path not in {own.path for own in getattr(o.f, kind)}] or others
-    return Finding(
-        "unmatched",
-        f"{side.name} has {leaf.path}, {leaf.dtype} of shape {leaf.shape}; "
-        f"there is no {kind[:-1]} like it in {' and '.join(_listing(other, kind) for other in lacking)}",
-        leaf.path,
-        "say which is which, mapping={backend: {its path: the reference's path}}",
-    )
-
-
-def _listing(side: Side, kind: str) -> str:
-    leaves: Sequence[Leaf] = getattr(side.f, kind)
-    return f"{side.name} ({', '.join(f'{leaf.path} {leaf.shape}' for leaf in leaves[:6])})"

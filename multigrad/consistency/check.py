@@ -46,7 +46,8 @@ def check_consistency(
         functions: one function for each backend, by the backend's name; or one function for all of them.
         inputs: as for ``check_grad``, given once: arrays of NumPy or any framework, which are handed to each backend
             as its own. A dict whose keys are the backends' names gives each its own inputs; they must hold the same
-            numbers, matched by path, by name, or in another order of their axes. What is not to be differentiated
+            numbers, matched by path, by name, or in another order of their axes. Outputs are then compared in the
+            order in which such inputs lie (channels last, time first), if they are more alike in it. What is not to be differentiated
             (and what a framework can't differentiate by, as running means), give as a tensor of torch that does not
             require grad beside others that do.
         backends: the names, if one function is given for all; all that are installed if left alone.

@@ -14,6 +14,8 @@ from multigrad.consistency.call import Call, match
 from multigrad.consistency.conventions import LEGAL, Convention
 from multigrad.consistency.discrepancies import by_derivative, by_value
 from multigrad.consistency.evidence import Evidence
+from multigrad.consistency.layouts import of_data
+from multigrad.consistency.matching import Layout
 from multigrad.consistency.naming import accumulation, name_stopped, name_values, set_phases
 from multigrad.consistency.outcome import Outcome, Weighed, report
 from multigrad.consistency.report import ConsistencyReport, Discrepancy
@@ -99,15 +101,26 @@ class _Comparison:
             self.conventions += set_phases(side, evidence.lead, status)
 
     def _look_for_layouts(self) -> None:
-        """Try other orders of axes for the sides that are not like the target."""
+        """Try other orders of axes for the sides that are not like the target.
+
+        Paths and orders are the lead's: where it is the lead that lies otherwise, that is said and no more.
+        """
         evidence, target = self.evidence, self.evidence.target
+        leading = evidence.alike(evidence.lead.name, target.name)
+        target = evidence.lead if leading else target
+        entries: list[Discrepancy] = []
         for side in [s for s in evidence.others(target) if not evidence.alike(s.name, target.name)]:
-            entries = by_value(evidence.sides, side, target, evidence.values[side.name, target.name])
             found = self.call.in_another_layout(side.name, target)
             if found is not None:
-                self.worst += entries
-                evidence.sides[side.name] = self._move(side.name, *found)
+                status = evidence.values[side.name, target.name]
+                entries += (
+                    by_value(evidence.sides, side, target, status) if _at_one_place(side, found[0].layout) else []
+                )
+                moved = self._move(side.name, *found)
+                evidence.sides[side.name] = moved if leading else side
         if self.moved:
+            self.worst += entries
+            self.findings[:0] = [f for f in self.unmatched if f.kind == "unmatched" and f.where.startswith("output")]
             self.unmatched = match(evidence.sides, evidence.lead)
             evidence.compare_values()
 
@@ -116,7 +129,7 @@ class _Comparison:
         evidence, target = self.evidence, self.evidence.target
         for side in evidence.others(target):
             status = evidence.values[side.name, target.name]
-            if (status == Status.OK).all():
+            if (status == Status.OK).all() or side.name in self.moved:
                 continue
             conventions, slips = name_values(side, target, status)
             named = {*(slip.where for slip in slips), *(convention.where for convention in conventions)}
@@ -216,6 +229,12 @@ class _Comparison:
             claim, other = (evidence.claims[speaker][0] for speaker in pair)
             self.worst += by_derivative(evidence.sides, evidence.sides[pair[0]], claim, status, other.jacobian)
         return differing
+
+
+def _at_one_place(side: Side, layout: Layout) -> bool:
+    """Whether entries at the same place have to do with each other: the outputs' shapes are one, no data among them moved."""
+    shaped = all(pair.leaf.shape == pair.reference.shape for pair in side.outputs)
+    return shaped and not any(path.startswith("output") and of_data(axes) for path, axes in layout.axes.items())
 
 
 def _leaves(side: Side, status: Codes) -> int:

@@ -10,7 +10,7 @@ from multigrad._leg import Leg
 from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
-from multigrad.consistency.agreement import Claim, claims, magnitude
+from multigrad.consistency.agreement import Claim, claims, magnitude, spans
 from multigrad.consistency.matching import Pair
 from multigrad.consistency.report import NOTHING, Cell, Consistency, Discrepancy
 from multigrad.consistency.sides import Side
@@ -31,9 +31,14 @@ def place(pairs: Sequence[Pair], k: int) -> str:
 
 
 def by_value(sides: Mapping[str, Side], a: Side, b: Side, status: Codes) -> Iterator[Discrepancy]:
-    """The entries in which the values of two sides differ most, with what all sides say."""
-    gap = relative_gap(a, b)
-    gap = np.where(status > Status.OK, gap, -1.0)
+    """The entries in which the values of two sides differ most, with what all sides say.
+
+    Those of a leaf whose axes lie in unknown orders are left out: the same place is not the same entry.
+    """
+    gap = np.where(status > Status.OK, relative_gap(a, b), -1.0)
+    for pair, other, span in zip(a.outputs, b.outputs, spans(a.outputs), strict=True):
+        if pair.jumbled or other.jumbled:
+            gap[span] = -1.0
     for k in np.argsort(-gap, kind="stable")[:SHOWN]:
         if gap[k] >= 0:
             numbers = {name: float(side.values[k]) for name, side in sides.items()}
@@ -136,7 +141,19 @@ def value_cell(side: Side, other: Side, status: Codes) -> Cell:
     if answer is Consistency.OK:
         return Cell(answer, f"ok, to {seen:.1g}", seen)
     count = int((status > Status.OK).sum())
-    return Cell(answer, f"differs from {other.name} by {seen:.1g} in {count} of {status.size}", seen)
+    return Cell(answer, f"differs from {other.name} {_by(side, other)} in {count} of {status.size} entries", seen)
+
+
+def _by(side: Side, other: Side) -> str:
+    """The largest difference of two sides' values, and what part of the larger of the two numbers it is."""
+    gap = relative_gap(side, other)
+    finite = np.isfinite(gap)
+    if not finite.all():
+        return "by NaN or infinity"
+    with np.errstate(all="ignore"):
+        difference = np.where(gap > 0, np.abs(side.values - other.values), 0.0)
+    k = int(np.argmax(difference))
+    return f"by up to {difference[k]:.2g} ({gap[k]:.2g} of the value)"
 
 
 def _rank(status: Codes) -> int:

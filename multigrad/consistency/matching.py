@@ -53,6 +53,13 @@ class Pair:
         )
 
     @property
+    def jumbled(self) -> bool:
+        """Whether the axes lie in different orders though nothing is known of it, so that places say nothing."""
+        ours, theirs = (self.leaf.shape, self.reference.shape)
+        long = [[n for n in shape if n > 1] for shape in (ours, theirs)]
+        return self.axes is None and sorted(ours) == sorted(theirs) and long[0] != long[1]
+
+    @property
     def places(self) -> Index:
         """The side's flat place for each place of the reference's leaf."""
         own = np.arange(self.leaf.start, self.leaf.start + self.leaf.size)
@@ -93,6 +100,12 @@ class Layout:
     def reordered(self, axes: Mapping[str, Axes]) -> Layout:
         """The same with the order of more leaves' axes."""
         return Layout(self.paths, {**self.axes, **axes})
+
+    def with_pairs(self, pairs: Iterable[Pair]) -> Layout:
+        """The same with leaves and the order of their axes as in some pairs."""
+        paths = {pair.leaf.path: pair.reference.path for pair in pairs if pair.axes is not None}
+        axes = {pair.leaf.path: pair.axes for pair in pairs if pair.axes is not None}
+        return Layout({**self.paths, **paths}, {**self.axes, **axes})
 
 
 def _declared(own: str, value: Any) -> tuple[str, Axes | None]:

@@ -10,13 +10,16 @@ from multigrad._kinks import Mask
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
 from multigrad.batches import Batched
-from multigrad.consistency.agreement import Claim, spans
+from multigrad.consistency.agreement import JITTERS, Claim, spans
 from multigrad.consistency.conventions import Convention, Difference, in_reference_shape, phases, recognise
 from multigrad.consistency.sides import DOUBLE, Side, roundoff
 from multigrad.consistency.slips import diagnose
 from multigrad.findings import Finding
 
 NEARBY = 6
+# Rounding of values by two algorithms, at most; and the part of a difference that whatever explains it may leave over.
+COARSE = 1e-9
+PART = 1e-2
 # Sums in low precision that differ by so many units in the last place were not added up in the same way.
 ACCUMULATED = 32
 
@@ -24,11 +27,22 @@ ACCUMULATED = 32
 def differences(a: Side, b: Side, status: Codes) -> Iterator[tuple[int, Difference]]:
     """The output leaves in which two sides differ by value, each with its number among the common ones."""
     inputs = list(in_reference_shape(a.f.x[a.columns], a.inputs))
-    tolerance = max(1e-9, 64 * max(a.precision, b.precision))
     ours, theirs = (list(in_reference_shape(side.values, side.outputs)) for side in (a, b))
     for k, span in enumerate(spans(a.outputs)):
         if status[span].max(initial=0) > Status.OK:
-            yield k, Difference(ours[k], theirs[k], inputs, tolerance)
+            yield k, Difference(ours[k], theirs[k], inputs, _tolerance(a, b, span))
+
+
+def _tolerance(a: Side, b: Side, span: slice) -> float:
+    """The relative difference that counts as none: a small part of what there is to explain, and rounding at least."""
+    x, y = a.values[span], b.values[span]
+    size = max(float(np.max(np.abs(y), initial=0.0, where=np.isfinite(y))), np.finfo(float).tiny)
+    gap = np.abs(x - y)
+    part = PART * float(np.max(gap, initial=0.0, where=np.isfinite(gap))) / size
+    unit = 64 * max(a.precision, b.precision)
+    noise = (a.noise + b.noise)[span]
+    measured = JITTERS * float(np.max(noise, initial=0.0, where=np.isfinite(noise))) / size
+    return min(max(unit, measured, part or COARSE), max(unit, COARSE))
 
 
 def set_phases(side: Side, lead: Side, status: Codes) -> list[Convention]:

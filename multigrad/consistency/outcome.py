@@ -9,7 +9,7 @@ from multigrad._verdict import Status
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.discrepancies import SHOWN, derivative_cell, table, value_cell
 from multigrad.consistency.evidence import Evidence
-from multigrad.consistency.report import NOTHING, Cell, Consistency, ConsistencyReport, Discrepancy
+from multigrad.consistency.report import MOVED, NOTHING, Cell, Consistency, ConsistencyReport, Discrepancy
 from multigrad.consistency.sides import Side
 from multigrad.findings import Finding
 
@@ -161,7 +161,7 @@ def _doubt(outcome: Outcome) -> str:
 def _value_cell(outcome: Outcome, side: Side) -> Cell:
     evidence = outcome.evidence
     if side.name in outcome.moved:
-        return Cell(Consistency.MISMATCH, "ok in another layout")
+        return MOVED
     if evidence.call.reference == side.name and len(evidence.right) == 1:
         return Cell(Consistency.OK, "the reference")
     measured_by = evidence.right if side.name in evidence.right else [evidence.target.name]
@@ -169,6 +169,8 @@ def _value_cell(outcome: Outcome, side: Side) -> Cell:
     cells = [value_cell(side, other, evidence.values[side.name, other.name]) for other in others]
     if any(other.outline != side.outline for other in others):
         return Cell(Consistency.MISMATCH, f"other outputs than {others[0].name}")
+    if any(pair.jumbled for pair in side.outputs) and max(cell.answer.severity for cell in cells if cell.answer):
+        return Cell(Consistency.MISMATCH, f"its axes are not in the order of {evidence.lead.name}'s")
     cell = max(cells, key=lambda c: (c.answer.severity if c.answer else 0, c.sharpness))
     if side.name in outcome.excused:
         return Cell(Consistency.CONVENTION, f"convention, {cell.note}", cell.sharpness)

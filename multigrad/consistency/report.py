@@ -43,6 +43,7 @@ class Cell:
 
 
 NOTHING = Cell(None, "none")
+MOVED = Cell(Consistency.MISMATCH, "ok in another layout")
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from multigrad.consistency.report import Consistency
+from multigrad.consistency.report import MOVED, Consistency
 
 # Findings that say something of where or how values differ.
 SAYING = ("diagnosis", "convention", "layout", "unmatched")
@@ -44,6 +44,9 @@ def _headline(report: ConsistencyReport) -> str:
     if report.odd:
         odd = "; ".join(f"{name} ({report.blame[name]})" for name in report.odd)
         return f"the odd one out is {odd}"
+    moved = [name for name, row in report.table.items() if row["value"] == MOVED]
+    if moved:
+        return f"{_listed(names)} have the same values if the arrays of {' and '.join(moved)} lie in another layout"
     match report.verdict:
         case Consistency.OK:
             return f"{_listed(names)} are the same function with the same derivatives, to {report.sharpness:.1g}"

@@ -247,6 +247,20 @@ def test_differences_beyond_rounding_and_below_the_tolerance_are_left_open() -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        ([-0.29, 0.1], [0.36, 0.1], "differs from numpy by up to 0.65 (1.8 of the value) in 1 of 2 entries"),
+        ([2.0, 1e-3], [2.5, 2e-3], "differs from numpy by up to 0.5 (0.2 of the value) in 2 of 2 entries"),
+        ([np.nan, 1.0], [1.0, 2.0], "differs from numpy by NaN or infinity in 2 of 2 entries"),
+    ],
+)
+def test_how_far_values_differ_is_said_in_both_ways(a: Any, b: Any, words: str) -> None:
+    functions = {"torch": lambda x: x + torch.tensor(np.array(a)), "numpy": lambda x: x + np.array(b)}
+    report = consistency(functions, np.zeros(2), reference="numpy")
+    assert report.table["torch"]["value"].note == words
+
+
 def test_the_report_is_for_programs_too() -> None:
     report = consistency({"torch": torch.sum, "jax": jnp.sum, "numpy": np.mean}, X, order=2)
     told = json.loads(json.dumps(report.to_dict()))

@@ -124,8 +124,9 @@ def test_conv() -> None:
     assert report.verdict == "ok", str(report)
 
 
-def test_conv_with_channels_last() -> None:
-    """Inputs and kernel are found by their numbers; that the output lies otherwise has to be said."""
+@pytest.mark.parametrize("mapping", [{"jax": {"output": (0, 2, 3, 1)}}, {}], ids=["declared", "found"])
+def test_conv_with_channels_last(mapping: Any) -> None:
+    """Inputs and kernel are found by their numbers, and the output lies as the image does."""
     module = made(nn.Conv2d, 2, 3, 2, stride=2, padding=1)
     image = draw(303, 1, 2, 4, 3)
     params = {
@@ -136,10 +137,13 @@ def test_conv_with_channels_last() -> None:
         {"torch": module, "jax": jax.jit(conv_channels_last)},
         {"torch": (torch.tensor(image),), "jax": (params, image.transpose(0, 2, 3, 1).copy())},
         reference="torch",
-        mapping={"jax": {"output": (0, 2, 3, 1)}},
+        mapping=mapping,
         raise_exception=False,
     )
     assert report.verdict == "ok", str(report)
+    said = [f for f in report.findings if f.where == "output"]
+    assert len(said) == (not mapping)
+    assert all(f.remedy.endswith("mapping={'jax': {'output': (0, 2, 3, 1)}}") for f in said)
     assert report.layouts["jax"]['inputs[0]["kernel"]'] == (2, 3, 1, 0)
     assert report.layouts["jax"]["inputs[1]"] == (0, 2, 3, 1)
 

@@ -51,6 +51,8 @@ def test_a_mistake_is_blamed_on_the_port(port: Port, name: str) -> None:
     """By the reference, and by the majority where there are three."""
     report = compared(port, port.mistakes[name], reference=None if port.numpy else "torch")
     assert (report.verdict, report.odd) == ("mismatch", ("jax",)), str(report)
-    assert report.worst[0].output.startswith("output")
-    numbers = report.worst[0].numbers
-    assert abs(numbers["jax"] - numbers["torch"]) > 1e-7 * abs(numbers["torch"])
+    # Entries of a transposed output are not set side by side.
+    assert report.worst or "mapping={'jax': {'output': (1, 0)}}" in str(report)
+    for entry in report.worst[:1]:
+        assert entry.output.startswith("output")
+        assert abs(entry.numbers["jax"] - entry.numbers["torch"]) > 1e-7 * abs(entry.numbers["torch"])

@@ -49,6 +49,22 @@ def test_nothing_is_said_where_all_derivatives_differ() -> None:
     assert not diagnoses(consistency(lambda x: (x**2).sum(), lambda x: jnp.sum(x**3), X))
 
 
+@pytest.mark.parametrize("offset", [1e-10, 1e-9, -3e-8, 2.5])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_constant_is_not_taken_for_another_order(offset: float, seed: int) -> None:
+    x = np.random.default_rng(seed).normal(size=4)
+    functions = {"torch": torch.tanh, "numpy": lambda x: np.tanh(x) + offset}
+    report = check_consistency(functions, x, raise_exception=False)
+    assert diagnoses(report) == f"numpy as compared with torch: a constant offset of {offset:.9g}", str(report)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-9])
+def test_another_order_is_named_however_little_the_numbers_differ(size: float) -> None:
+    order = np.array([2, 0, 3, 1])
+    report = consistency(lambda x: 1 + size * x, lambda x: (1 + size * x)[order], X)
+    assert "the same numbers in another order" in diagnoses(report), str(report)
+
+
 @pytest.mark.parametrize("factor", [0.1, 0.7, 1e-3])
 def test_a_part_in_float32_is_guessed(factor: float) -> None:
     """An integer tensor times a Python number is float32."""
