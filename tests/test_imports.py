@@ -25,6 +25,8 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
     {"consistency.outcome", "consistency.second_sides", "consistency.discrepancies"},
     {"consistency.evidence"},
     {"consistency.call", "consistency.naming", "consistency.symmetry", "consistency.twins", "consistency.whereabouts"},
+    {"consistency.counterparts"},
+    {"consistency.shapes"},
     {"consistency.agreement", "consistency.layouts"},
     {"consistency.sides", "consistency.handover"},
     {"consistency.report", "consistency.text", "consistency.slips", "consistency.blame"},
