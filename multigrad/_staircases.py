@@ -15,6 +15,8 @@ from multigrad.backends import Array
 
 # (direction, step) pairs worth looking at in one check.
 AT_MOST = 64
+# Points longer than this are not looked at: a pair takes up to 2000 of them.
+LONGEST = 2**14
 
 
 def staircases(
@@ -22,13 +24,13 @@ def staircases(
 ) -> tuple[Mask, Mask]:
     """Where f is flat at x, in doubt, and a staircase; and where its steps are high.
 
-    It is looked at no farther away than ``farthest``. With too many to look at, none in doubt is taken for flat. The readings are of the places (c, i), shape
-    (1, places).
+    It is looked at no farther away than ``farthest``. With too many to look at, or too long ones, none in doubt is
+    taken for flat. The readings are of the places (c, i), shape (1, places).
     """
     flat = two.flat[0]
     doubted = (two.doubted[0] | two.trusted[0]) & (flat > 0)
     pairs = _pairs(c, np.where(doubted, flat, 0.0))
-    if len(pairs) > AT_MOST:
+    if len(pairs) > AT_MOST or sampler.x.size > LONGEST:
         return two.doubted & doubted, np.ones_like(two.doubted)
     staircase, high = np.zeros_like(doubted), np.zeros_like(doubted)
     for direction, step in pairs:
@@ -54,7 +56,7 @@ def staircases_on_slopes(
     """
     wrong = (reading.status[0] == Status.MISMATCH) & ~reading.broken[0]
     straight = _plateaus.straight_steps(sampled, reading.value, sampler.eps)[0] * wrong
-    pairs = _pairs(c, straight)
+    pairs = _pairs(c, straight) if sampler.x.size <= LONGEST else []
     found, seen = np.zeros((2, len(straight)), np.bool_)
     largest = np.fmax(np.abs(sampled.plus), np.abs(sampled.minus))
     largest = np.max(largest, axis=0, initial=0.0, where=np.isfinite(largest))[0]

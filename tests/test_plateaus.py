@@ -103,3 +103,11 @@ def test_poles_are_no_staircase_on_a_slope(x, error):
     slope = gamma(x) * digamma(x)
     assert check_flat(gamma, np.array([x]), [[slope]]).verdict == "ok"
     assert check_flat(gamma, np.array([x]), [[slope * (1 + error)]]).verdict == "mismatch"
+
+
+def test_long_points_are_not_looked_at_beyond_their_plateau(monkeypatch):
+    """A look takes two thousand of them, which would be gigabytes."""
+    f = lambda X: np.round((X - 0.37) * 1e7) / 1e7
+    looked = check_flat(f, np.array([0.5]), np.zeros((1, 1))).evaluations
+    monkeypatch.setattr("multigrad._staircases.LONGEST", 0)
+    assert check_flat(f, np.array([0.5]), np.zeros((1, 1))).evaluations < looked
