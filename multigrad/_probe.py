@@ -174,7 +174,7 @@ class Prober:
         excess[~np.isfinite(found.bar)] = 0.0
         excess[~np.isfinite(analytical)] = np.inf
         relative = np.where(excess > 0, excess / norm, 0.0)
-        resolved = norm > NEGLIGIBLE * np.abs(np.nan_to_num(self.mixed.here, posinf=0.0, neginf=0.0))
+        resolved = norm > NEGLIGIBLE * self.mixed.magnitude
         told = np.where(resolved, told, np.maximum(told, np.int8(Status.UNRESOLVED)))
         sees = np.where(resolved, 4 * found.bar[:PROBES] / norm + 2 * ROUNDING, 0.0).min(axis=0)
         named = tuple(self._follow_up(directions, relative))
@@ -184,7 +184,7 @@ class Prober:
     @property
     def _dust(self) -> Array:
         """What the rounding of the values may leave in a derivative, shape (k,)."""
-        return DUST * np.abs(np.nan_to_num(self.mixed.here, posinf=0.0, neginf=0.0))
+        return DUST * self.mixed.magnitude
 
     def _directions(self) -> Directions:
         n = self.f.x.size

@@ -207,21 +207,15 @@ class _Check:
         return None
 
     def _compare(self, mode: str, J: Array | Sparse) -> None:
-        grouped = self._compare_groups(J) if isinstance(J, Sparse) else None
-        if isinstance(J, Sparse) and grouped and (grouped.plain or J.shape[0] * J.shape[1] > UNFOLDED):
-            leg: Leg | SparseLeg = self._in_groups(mode, J, grouped)
-        else:
-            leg = self._entry_by_entry(mode, self._in_full(mode, J, grouped), grouped)
+        leg = self._in_groups(mode, J) if isinstance(J, Sparse) else self._entry_by_entry(mode, J, None)
         self.seen.legs.append(leg)
         self._hear(leg)
 
-    def _in_full(self, mode: str, J: Array | Sparse, grouped: Entries | None) -> Array:
-        if isinstance(J, Sparse) and grouped is not None:
-            return in_full(self.f, mode, J, grouped.statuses > Status.UNRESOLVED)
-        assert not isinstance(J, Sparse)
-        return J
-
-    def _in_groups(self, mode: str, J: Sparse, grouped: Entries) -> SparseLeg:
+    def _in_groups(self, mode: str, J: Sparse) -> Leg | SparseLeg:
+        grouped = self._compare_groups(J)
+        if not grouped.plain and J.shape[0] * J.shape[1] <= UNFOLDED:
+            full = in_full(self.f, mode, J, grouped.statuses > Status.UNRESOLVED)
+            return self._entry_by_entry(mode, full, grouped)
         check_ties(self.sampler, grouped)
         leg = SparseLeg(mode, J, grouped)
         return leg.without_mismatch() if self.unsteady else leg
@@ -297,7 +291,7 @@ class _Check:
         told from 0.
         """
         noise = self.sampler.noise
-        here = np.abs(np.nan_to_num(self.sampler.here, posinf=0.0, neginf=0.0))
+        here = self.sampler.magnitude
         told = (leg.status == Status.OK) & (leg.analytical != 0) if isinstance(leg, Leg) else np.ones((here.size, 1))
         nothing = (noise.relative > DROWNED) | ~told.any(axis=1)
         rounded = np.where(noise.relative > DROWNED, noise.level / self.rules.eps, 0.0)

@@ -61,6 +61,11 @@ class Sampler:
         self._noise = noise
 
     @property
+    def magnitude(self) -> Array:
+        """The absolute value of each output, 0 where it is not finite, shape (m,)."""
+        return np.abs(np.nan_to_num(self.here, posinf=0.0, neginf=0.0))
+
+    @property
     def noise(self) -> Noise:
         """The noise of f as far as it is known: none before the first look."""
         return self._noise or Noise(np.zeros_like(self.here), np.zeros_like(self.here), self.jitter)
@@ -85,7 +90,7 @@ class Sampler:
         taken = np.broadcast_to(steps[:, None, None], (len(steps), ASIDE, 1))
         return _ladder.Samples(plus, minus, taken, taken, float(steps[0] / steps[1])), lengths
 
-    @property
+    @cached_property
     def aside(self) -> Steepness:
         """How steep f is a step away along all inputs together."""
         return self.steepness(self._aside[0])

@@ -52,7 +52,8 @@ def staircases_on_slopes(
 ) -> Mask:
     """Where the slope that was read is that of a plateau; the places are (c, i), shape (1, places).
 
-    It is looked for as far as ``farthest``. With too many to look at, those that were looked at stand for others of their output.
+    It is looked for as far as ``farthest``. With too many to look at, those that were looked at stand for others of
+    their output.
     """
     wrong = (reading.status[0] == Status.MISMATCH) & ~reading.broken[0]
     straight = _plateaus.straight_steps(sampled, reading.value, sampler.eps)[0] * wrong

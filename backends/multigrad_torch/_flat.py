@@ -37,6 +37,8 @@ class TorchFunction:
     """
 
     repeats: Array
+    _vjp: Callable[[Array], Array]
+    _jvp: Callable[[Array], Array]
 
     convention = "torch's gradient is dL/dre + i dL/dim (the conjugate of JAX's)"
 
@@ -89,10 +91,11 @@ class TorchFunction:
 
     def _differentiate(self) -> None:
         if self._jac is not None:
-            self._users = user_jacobian(self._program, self.x, self._jac)
+            users = user_jacobian(self._program, self.x, self._jac)
+            self._vjp, self._jvp, self._tried_undefined = users.vjp, users.jvp, True
             return
         self._reverse = Reverse(self._program, self.x, None if self._program.promoted else self._graph)
-        self._forward = Forward(self._program, self.x, self.eps)
+        self._vjp, self._jvp = self._reverse, Forward(self._program, self.x, self.eps)
         self._tried_undefined = not any(leaf.attached for leaf in self.outputs)
 
     def at(self, x: Array, /) -> TorchFunction:
@@ -125,15 +128,11 @@ class TorchFunction:
             return self._program.plain(X[0])[None]
 
     def vjp(self, U: Array, /) -> Array:
-        if self._jac is not None:
-            return self._users.vjp(U)
-        product = self._reverse(U)
+        product = self._vjp(U)
         if len(U) == 1 and not self._tried_undefined:
             self._tried_undefined = True
             self._reverse.try_undefined(U[0])
         return product
 
     def jvp(self, V: Array, /) -> Array:
-        if self._jac is not None:
-            return self._users.jvp(V)
-        return self._forward(V)
+        return self._jvp(V)
