@@ -196,19 +196,24 @@ TERMS = (
     (np.exp, np.exp),
     (np.tanh, lambda x: 1 / np.cosh(x) ** 2),
     (np.square, lambda x: 2 * x),
+    (lambda x: x, np.ones_like),
     (lambda x: x**3 - x, lambda x: 3 * x**2 - 1),
+    (lambda x: np.sin(5 * x), lambda x: 5 * np.cos(5 * x)),
     (lambda x: np.log1p(x**2), lambda x: 2 * x / (1 + x**2)),
 )
 
 
-@pytest.mark.parametrize("seed", [0, 22, 29, 32])
+@pytest.mark.parametrize("seed", [0, 4, 19, 21])
 def test_a_band_with_entries_that_f_does_not_show(seed: int) -> None:
     """An entry of 1e-20 beside 1 is in no pattern, and in a group it adds to another that is hardly larger."""
     n, rng = 400, np.random.default_rng(seed)
-    size = 10 ** rng.uniform(-12, 0, (n, n)) * rng.choice([-1, 1], (n, n))
-    A = np.where(np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 2, size, 0.0)
-    scale, x = 10 ** rng.uniform(-6, 6, n), rng.normal(size=n) * 10 ** rng.uniform(-2, 0.5)
+    rng.integers(2, 8), rng.integers(1, 5)  # so that the seeds are those that were seen to go wrong
     chosen = rng.integers(0, len(TERMS), n)
+    A = 10 ** rng.uniform(-12, 0, (n, n)) * rng.choice([-1, 1], (n, n))
+    A[np.arange(n), rng.integers(0, n, n)] = rng.uniform(0.5, 2, n)
+    A = np.where(np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 2, A, 0.0)
+    scale = 10 ** rng.uniform(-6, 6, n) if rng.random() < 0.5 else np.ones(n)
+    x = rng.normal(size=n) * 10 ** rng.uniform(-2, 0.5)
 
     def f(X: Array) -> Array:
         return np.stack([TERMS[k][0](X[:, j]) for j, k in enumerate(chosen)], axis=1) @ A.T * scale
