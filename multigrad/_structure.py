@@ -129,11 +129,14 @@ def find_pattern(f: Batched, x: Array, inputs: Sequence[Leaf], rng: np.random.Ge
     """
     moved = _moves(x, rng)
     sample = rng.choice(x.size, min(SAMPLE, x.size), replace=False)
-    if _changed(f, x, moved, [sample]).mean() > DENSE:
-        return None
     digits = [digit for leaf in inputs for digit in _digits(leaf)]
-    sets = [digit.columns(value) for digit in digits for value in range(digit.count)]
-    changed = iter(np.split(_changed(f, x, moved, sets), np.cumsum([digit.count for digit in digits])[:-1]))
+    sets = [sample, *(digit.columns(value) for digit in digits for value in range(digit.count))]
+    first = _sets_at_once(f, x)
+    seen = _changed(f, x, moved, sets[:first])
+    if seen[0].mean() > DENSE:
+        return None
+    told = np.concatenate([seen[1:], _changed(f, x, moved, sets[first:])])
+    changed = iter(np.split(told, np.cumsum([digit.count for digit in digits])[:-1]))
     parts = [_candidates(leaf, [(d, next(changed)) for d in digits if d.leaf is leaf]) for leaf in inputs]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
@@ -177,7 +180,7 @@ def _digits(leaf: Leaf) -> Iterator[_Digit]:
 def _changed(f: Batched, x: Array, moved: Array, sets: Sequence[Index]) -> Mask:
     """Whether each output changes when the inputs of a set are moved up or down, shape (tests, m)."""
     changed = np.empty((len(sets), f.width), np.bool_)
-    size = max(1, f.rows_at_once(x.size) // 2)
+    size = _sets_at_once(f, x)
     for start in range(0, len(sets), size):
         some = sets[start : start + size]
         X = np.tile(x, (2 * len(some) + 1, 1))
@@ -187,6 +190,10 @@ def _changed(f: Batched, x: Array, moved: Array, sets: Sequence[Index]) -> Mask:
         values = f(X)
         changed[start : start + size] = _differ(values[1:], values[0]).reshape(len(some), 2, -1).any(axis=1)
     return changed
+
+
+def _sets_at_once(f: Batched, x: Array) -> int:
+    return max(1, f.rows_at_once(x.size) // 2)
 
 
 def _differ(values: Array, base: Array) -> Mask:
