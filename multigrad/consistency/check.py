@@ -11,12 +11,13 @@ from typing import Any
 from multigrad._check import as_arguments, validate_order_and_modes, validate_tolerances
 from multigrad._run import MODES
 from multigrad.backends import Backend, available_backends, get_backend
+from multigrad.consistency.answers import Consistency
 from multigrad.consistency.call import Call
 from multigrad.consistency.comparison import compare
 from multigrad.consistency.conventions import DEFINITIONS, LEGAL, Convention
 from multigrad.consistency.handover import WIDER, dtype_of, is_array
 from multigrad.consistency.matching import Declared, Layout
-from multigrad.consistency.report import Consistency, ConsistencyReport
+from multigrad.consistency.report import ConsistencyReport
 from multigrad.errors import BackendUnavailable, ConventionWarning, InconsistentFunctions, InvalidUse
 
 

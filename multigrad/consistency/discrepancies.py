@@ -11,8 +11,9 @@ from multigrad._sparse_leg import SparseLeg
 from multigrad._verdict import Codes, Status
 from multigrad.backends import Array
 from multigrad.consistency.agreement import Claim, claims, magnitude, spans
+from multigrad.consistency.answers import NOTHING, Cell, Consistency
 from multigrad.consistency.matching import Pair
-from multigrad.consistency.report import NOTHING, Cell, Consistency, Discrepancy
+from multigrad.consistency.report import Discrepancy
 from multigrad.consistency.sides import Side
 
 SHOWN = 8

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from multigrad._verdict import Status
+from multigrad.consistency.answers import MOVED, NOTHING, Cell, Consistency
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.discrepancies import SHOWN, derivative_cell, table, value_cell
 from multigrad.consistency.evidence import Evidence
-from multigrad.consistency.report import MOVED, NOTHING, Cell, Consistency, ConsistencyReport, Discrepancy
+from multigrad.consistency.report import ConsistencyReport, Discrepancy
 from multigrad.consistency.sides import Side
 from multigrad.findings import Finding
 

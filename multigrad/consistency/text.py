@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from multigrad.consistency.report import MOVED, Consistency
+from multigrad.consistency.answers import MOVED, Consistency
 
 # Findings that say something of where or how values differ.
 SAYING = ("diagnosis", "convention", "layout", "unmatched")
