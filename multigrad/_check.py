@@ -18,7 +18,7 @@ from multigrad._belongings import Belongings
 from multigrad._nearby import look_nearby
 from multigrad._progress import Progress
 from multigrad._report import GradReport, refused
-from multigrad._run import MEMORY, MODES, run_check
+from multigrad._run import MEMORY, MODES, Settings, run_check
 from multigrad._second import with_second_order
 from multigrad._verdict import Verdict
 from multigrad.backends import (
@@ -123,8 +123,7 @@ def check_grad(
     modes = MODES[:1] if jac is not None else modes
     flatten = partial(_flatten, adapter, fn, arguments, options, executor)
     with Belongings(fn, jac) as belongings, Progress(progress) as shown:
-        check = partial(
-            run_check,
+        settings = Settings(
             modes=modes,
             method=method,
             eps=eps,
@@ -135,6 +134,7 @@ def check_grad(
             farthest=BESIDE if belongings.searches else FARTHEST,
             progress=shown,
         )
+        check = partial(run_check, settings=settings)
         beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
         result = _check_at(flatten, belongings, check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)

@@ -61,28 +61,30 @@ UNFOLDED = 2**21
 T = TypeVar("T")
 
 
-def run_check(
-    f: FlatFunction,
-    *,
-    modes: Sequence[str] = MODES,
-    method: str = "auto",
-    eps: float | None = None,
-    rtol: float | None = None,
-    atol: float = 0.0,
-    seed: int = 0,
-    max_memory: int = MEMORY,
-    farthest: float = FARTHEST,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> GradReport:
-    """Check a flat function, no farther from x than ``farthest``; the other arguments are those of ``check_grad``."""
-    make = partial(_Check, f, tuple(modes), method, eps, rtol, atol, seed, max_memory, farthest, progress)
-    first = make()
+@dataclass(frozen=True)
+class Settings:
+    """How a function is checked: no farther from x than ``farthest``; the others are arguments of ``check_grad``."""
+
+    modes: Sequence[str] = MODES
+    method: str = "auto"
+    eps: float | None = None
+    rtol: float | None = None
+    atol: float = 0.0
+    seed: int = 0
+    max_memory: int = MEMORY
+    farthest: float = FARTHEST
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None
+
+
+def run_check(f: FlatFunction, settings: Settings = Settings()) -> GradReport:
+    """Check a flat function."""
+    first = _Check(f, settings)
     report = first.run()
     # Float64 all round may be coarser arithmetic inside, which an adapter may know how to avoid.
     suspicious = first.sampler.noise.is_foreign(first.f.outputs) or report.verdict is not Verdict.OK
     reexamine = getattr(f, "reexamine", None)
-    report = make().run() if reexamine is not None and suspicious and reexamine() else report
-    return report if rtol is not None else doubt(report, getattr(f, "written", 0.0))
+    report = _Check(f, settings).run() if reexamine is not None and suspicious and reexamine() else report
+    return report if settings.rtol is not None else doubt(report, getattr(f, "written", 0.0))
 
 
 @cache
@@ -96,51 +98,45 @@ class _Check:
     """One check in progress."""
 
     f: FlatFunction
-    modes: tuple[str, ...]
-    method: str
-    eps: float | None
-    rtol: float | None
-    atol: float
-    seed: int
-    max_memory: int
-    farthest: float
-    progress: Callable[[str, int, int], None]
+    settings: Settings
 
     def run(self) -> GradReport:
         self.seen = Seen()
         self.inexact = 0.0
         workers, doubles = getattr(self.f, "workers", 1), getattr(self.f, "doubles", DOUBLES)
         self.at = getattr(self.f, "at", None)
-        farthest = min(self.farthest, getattr(self.f, "farthest", FARTHEST))
+        farthest = min(self.settings.farthest, getattr(self.f, "farthest", FARTHEST))
         self.f = only_attached(self.f)
-        self.rng = np.random.Generator(np.random.PCG64(_entropy(self.seed)))
-        rules = Rules.for_eps(self.f.eps, self.rtol, self.atol, getattr(self.f, "written", 0.0))
+        self.rng = np.random.Generator(np.random.PCG64(_entropy(self.settings.seed)))
+        rules = Rules.for_eps(self.f.eps, self.settings.rtol, self.settings.atol, getattr(self.f, "written", 0.0))
         self.rules = replace(rules, farthest=farthest)
         self.values = Batched(self.f, self.f.repeats.shape[1], workers=workers, doubles=doubles)
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
         self.seen.findings += [*repeats, *_purity.check_finite(self.f, here)]
         self.sampler = Sampler(self.values, self.f.x, here, self.rules.eps, self.rng, jitter)
-        self.numerical = Numerical(self.sampler, self.f.outputs, self.rules, self.progress)
+        self.numerical = Numerical(self.sampler, self.f.outputs, self.rules, self.settings.progress)
         self.structure = self._find_structure()
         if self.structure is None and self._too_large():
             self._probe_modes()
         else:
             self._compare_modes()
-        return conclude(self.f, self.seen, self.values, self.sampler, self.rules, self.seed, self.eps is not None)
+        return conclude(
+            self.f, self.seen, self.values, self.sampler, self.rules, self.settings.seed, self.settings.eps is not None
+        )
 
     def _too_large(self) -> bool:
         """Whether the Jacobian is to be probed, if it is not sparse."""
         n, m = self.f.x.size, self.values.width
         needed = FULL_BYTES * n * m
-        if self.method == "full" and needed > self.max_memory:
+        if self.settings.method == "full" and needed > self.settings.max_memory:
             raise InvalidUse(
                 "too_large",
                 f"comparing all of {m} x {n} entries needs {needed / 2**30:.3g} GiB, and max_memory is "
-                f"{self.max_memory / 2**30:.3g} GiB; use method='probe', or raise max_memory",
+                f"{self.settings.max_memory / 2**30:.3g} GiB; use method='probe', or raise max_memory",
             )
-        large = self.method == "auto" and (n * (n + m) > FULL or needed > self.max_memory)
-        return n * m > 0 and (large or self.method == "probe")
+        large = self.settings.method == "auto" and (n * (n + m) > FULL or needed > self.settings.max_memory)
+        return n * m > 0 and (large or self.settings.method == "probe")
 
     def _probe_modes(self) -> None:
         sides: dict[str, Callable[[FlatFunction], Forward | Backward]] = {
@@ -161,7 +157,7 @@ class _Check:
         return unit_vectors(self.f.x, self.rng)
 
     def _find_structure(self) -> Structure | None:
-        if self.method == "probe" or self.eps is not None or self.f.eps > DOUBLE:
+        if self.settings.method == "probe" or self.settings.eps is not None or self.f.eps > DOUBLE:
             return None
         if self.f.x.size < INPUTS_FROM or not self.values.width:
             return None
@@ -193,7 +189,7 @@ class _Check:
             self._compare("forward", forward)
 
     def _mode(self, mode: str, differentiate: Callable[[FlatFunction], T]) -> T | None:
-        if mode not in self.modes:
+        if mode not in self.settings.modes:
             return None
         try:
             return differentiate(self.f)
@@ -229,8 +225,8 @@ class _Check:
 
     def _compare_inputs(self, mode: str, J: Array, grouped: Entries | None) -> Entries:
         """The comparison along unit vectors; that along groups says where it need not be made again."""
-        if self.eps is not None:
-            return compare_at(self.sampler, self.eps, J, self.f.outputs, self.rules)
+        if self.settings.eps is not None:
+            return compare_at(self.sampler, self.settings.eps, J, self.f.outputs, self.rules)
         if grouped is not None:
             found = self.numerical.unfold(grouped, self.directions, J)
         else:
@@ -298,7 +294,7 @@ class _Check:
         return np.where(nothing, np.maximum(np.maximum(here, 1.0), rounded), here)
 
     def _forward_agrees(self, J: Array | Sparse) -> bool:
-        if "forward" not in self.modes:
+        if "forward" not in self.settings.modes:
             return False
         try:
             return tangent_probe(self.f, self.rng).agrees(J.T, self.rules.eps)

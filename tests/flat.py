@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from multigrad._report import GradReport
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad.backends import Array, Leaf
 from multigrad.findings import Finding
 
@@ -39,4 +39,4 @@ class Flat:
 
 def check_flat(f: Callable[[Array], Array], x: Array, J: Array, seed: int = 0) -> GradReport:
     with np.errstate(all="ignore"):
-        return run_check(Flat(f, x, J), modes=("reverse",), seed=seed)
+        return run_check(Flat(f, x, J), Settings(modes=("reverse",), seed=seed))

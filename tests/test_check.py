@@ -9,7 +9,7 @@ import pytest
 from scipy.special import digamma, gammaln
 
 from multigrad import check_grad
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad.errors import (
     GradientMismatch,
     InconclusiveCheck,
@@ -112,7 +112,7 @@ class TestFixedStep:
             seen.extend(X[:, 0])
             return X**3
 
-        report = run_check(Flat(f, np.ones(1), np.full((1, 1), 3.0)), eps=0.125)
+        report = run_check(Flat(f, np.ones(1), np.full((1, 1), 3.0)), Settings(eps=0.125))
         assert {0.875, 1.125} <= set(seen)
         assert report.legs[0].numeric[0, 0] == pytest.approx(3 + 0.125**2, rel=1e-12)
 

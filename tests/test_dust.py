@@ -7,7 +7,7 @@ import pytest
 
 from multigrad._context import Context
 from multigrad._estimate import Estimate
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad._verdict import Rules, Status, judge
 from tests.flat import Flat, check_flat
 
@@ -33,7 +33,7 @@ def angle(X):
 @pytest.mark.parametrize(("size", "verdict"), [(0.0, "ok"), (3e-16, "ok"), (1e-15, "ok"), (1e-12, "mismatch")])
 def test_zeros_of_a_backward(size, verdict):
     f = Dusty(angle, np.array([0.5, 2.0]), np.array([[0.0, 0.0], [1.0, 0.0]]), size)
-    assert run_check(f, modes=("reverse",)).verdict == verdict
+    assert run_check(f, Settings(modes=("reverse",))).verdict == verdict
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -42,8 +42,10 @@ def test_dust_is_told_by_the_size_of_its_block(scale):
         return scale * angle(X)
 
     J = scale * np.array([[0.0, 0.0], [1.0, 0.0]])
-    assert run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-15 * scale), modes=("reverse",)).verdict == "ok"
-    assert run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-12 * scale), modes=("reverse",)).verdict == "mismatch"
+    assert run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-15 * scale), Settings(modes=("reverse",))).verdict == "ok"
+    assert (
+        run_check(Dusty(f, np.array([0.5, 2.0]), J, 1e-12 * scale), Settings(modes=("reverse",))).verdict == "mismatch"
+    )
 
 
 @pytest.mark.parametrize(("size", "verdict"), [(1e-15, "ok"), (1e-9, "mismatch")])
@@ -57,7 +59,7 @@ def test_dust_of_sparse_jacobians(size, verdict):
         squares[:, 7] = X[:, 7] / X[:, 7]
         return squares
 
-    assert run_check(Dusty(f, x, J, size), modes=("reverse",)).verdict == verdict
+    assert run_check(Dusty(f, x, J, size), Settings(modes=("reverse",))).verdict == verdict
 
 
 @pytest.mark.parametrize(("claimed", "status"), [(8e-15, Status.UNRESOLVED), (8e-14, Status.MISMATCH)])
@@ -125,9 +127,12 @@ def test_functions_that_do_not_depend_on_x(f, seed):
     x = np.random.default_rng(seed).uniform(-1.5, 1.5, 5)
     n, m = len(x), f(x[None]).shape[1]
     dust = np.random.default_rng(seed).uniform(-2e-16, 2e-16, (m, n))
-    assert run_check(Flat(f, x, dust), modes=("reverse",)).verdict == "ok"
+    assert run_check(Flat(f, x, dust), Settings(modes=("reverse",))).verdict == "ok"
     for error in (1e-3, 1e-9, 1e-12):
-        assert run_check(Flat(f, x, dust + error), modes=("reverse",)).verdict not in ("ok", "nondifferentiable")
+        assert run_check(Flat(f, x, dust + error), Settings(modes=("reverse",))).verdict not in (
+            "ok",
+            "nondifferentiable",
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -141,17 +146,17 @@ def test_a_product_with_the_inverse_is_not_called_wrong(seed):
         return (A @ np.linalg.inv(A)).reshape(len(X), 4)
 
     dust = rng.uniform(-2e-15, 2e-15, (4, 4))
-    assert run_check(Flat(f, x, dust), modes=("reverse",)).verdict == "ok"
-    assert run_check(Flat(f, x, dust + 1e-6), modes=("reverse",)).verdict not in ("ok", "nondifferentiable")
+    assert run_check(Flat(f, x, dust), Settings(modes=("reverse",))).verdict == "ok"
+    assert run_check(Flat(f, x, dust + 1e-6), Settings(modes=("reverse",))).verdict not in ("ok", "nondifferentiable")
 
 
 @pytest.mark.parametrize("scale", [1e-16, 1e-12, 1e-6])
 def test_a_small_function_is_more_than_dust(scale):
     x = np.array([0.3, -0.7])
     J = scale * np.diag(np.cos(x))
-    assert run_check(Flat(lambda X: scale * np.sin(X), x, J), modes=("reverse",)).verdict == "ok"
-    assert run_check(Flat(lambda X: scale * np.sin(X), x, 0 * J), modes=("reverse",)).verdict == "mismatch"
-    assert run_check(Flat(lambda X: scale * np.sin(X), x, 1.01 * J), modes=("reverse",)).verdict == "mismatch"
+    assert run_check(Flat(lambda X: scale * np.sin(X), x, J), Settings(modes=("reverse",))).verdict == "ok"
+    assert run_check(Flat(lambda X: scale * np.sin(X), x, 0 * J), Settings(modes=("reverse",))).verdict == "mismatch"
+    assert run_check(Flat(lambda X: scale * np.sin(X), x, 1.01 * J), Settings(modes=("reverse",))).verdict == "mismatch"
 
 
 @pytest.mark.parametrize("offset", [1e13, 1e14, 1e15, 1e16, 1e18])
@@ -159,7 +164,9 @@ def test_a_small_function_is_more_than_dust(scale):
 def test_what_is_lost_in_large_values_is_no_dust(offset, factor):
     x = np.array([0.3, -0.7])
     J = factor * np.cos(x)[None]
-    report = run_check(Flat(lambda X: offset + np.sin(X).sum(axis=1, keepdims=True), x, J), modes=("reverse",))
+    report = run_check(
+        Flat(lambda X: offset + np.sin(X).sum(axis=1, keepdims=True), x, J), Settings(modes=("reverse",))
+    )
     assert report.verdict != "ok"
 
 
@@ -171,7 +178,7 @@ def test_a_steep_claim_does_not_hide_in_rounding(name, seed):
     centred = lambda X: INVARIANT[name](X) - np.round(INVARIANT[name](x[None]))
     for slope in (0.1, 30.0):
         J = slope * np.linspace(0.5, 1.0, 5)[None]
-        assert run_check(Flat(centred, x, J), modes=("reverse",)).verdict == "mismatch"
+        assert run_check(Flat(centred, x, J), Settings(modes=("reverse",))).verdict == "mismatch"
 
 
 class Uneven(Flat):
@@ -196,7 +203,7 @@ def test_the_rounding_of_nothing_is_not_linear(terms, exact):
 
     x = np.array([0.3, -0.7, 1.1, 0.6, -1.3])
     rounding = 1e-17 if exact else 1e-16 * terms
-    assert run_check(Uneven(f, x, np.zeros((2, 5)), rounding), modes=("reverse",)).verdict != "mismatch"
+    assert run_check(Uneven(f, x, np.zeros((2, 5)), rounding), Settings(modes=("reverse",))).verdict != "mismatch"
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-15])
@@ -210,7 +217,7 @@ def test_a_backward_that_is_not_linear_beside_outputs_that_are_nothing(scale):
 
     x = np.array([0.3, -0.7])
     J = np.array([[scale * np.cos(0.3), 0.0], [0.0, 0.0]])
-    assert run_check(Clipping(f, x, J), modes=("reverse",)).verdict == "mismatch"
+    assert run_check(Clipping(f, x, J), Settings(modes=("reverse",))).verdict == "mismatch"
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-15])

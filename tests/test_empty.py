@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from tests.flat import Flat
 
 
 @pytest.mark.parametrize("modes", [("reverse",), ("forward",), ("reverse", "forward")])
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (0, 3), (1, 0), (20, 0), (40, 0)])
 def test_nothing_to_compare(n, m, modes):
-    report = run_check(Flat(lambda X: np.zeros((len(X), m)), np.ones(n), np.zeros((m, n))), modes=modes)
+    report = run_check(Flat(lambda X: np.zeros((len(X), m)), np.ones(n), np.zeros((m, n))), Settings(modes=modes))
     assert report.verdict == "ok"
     assert [leg.status.shape for leg in report.legs] == [(m, n)] * len(report.legs)
     assert report.legs

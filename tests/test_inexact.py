@@ -9,7 +9,7 @@ import pytest
 from jax.experimental.ode import odeint
 
 from multigrad import check_grad
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from tests.flat import Flat
 
 X = np.array([0.4, -1.2, 2.0])
@@ -30,7 +30,7 @@ class Adjoint(Flat):
 
 
 def check(J, size):
-    return run_check(Adjoint(J, size), modes=("reverse",))
+    return run_check(Adjoint(J, size), Settings(modes=("reverse",)))
 
 
 @pytest.mark.parametrize(

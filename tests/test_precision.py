@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad._verdict import Status
 from multigrad.residual import has_steps
 from tests.flat import Flat
@@ -16,7 +16,7 @@ def checked(error, written, **options):
     """What is said of a Jacobian that is wrong by a factor, of code written for roundoff ``written``."""
     f = Flat(np.sin, X, np.diag(np.cos(X) * (1 + error)))
     f.written = written
-    return run_check(f, modes=("reverse",), **options)
+    return run_check(f, Settings(modes=("reverse",), **options))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_one_entry_that_is_far_off_is_not_excused_by_others():
     J[1, 1] *= 1.5
     f = Flat(np.sin, X, J)
     f.written = BFLOAT
-    report = run_check(f, modes=("reverse",))
+    report = run_check(f, Settings(modes=("reverse",)))
     assert report.verdict == "mismatch" and not any(finding.kind == "precision" for finding in report.findings)
 
 
@@ -104,11 +104,11 @@ def test_the_report_says_how_large_an_error_it_has_let_pass():
 
 def test_an_approximate_derivative_is_called_so():
     f = Flat(np.sin, X, np.diag(np.cos(X) * (1 + np.array([3e-6, -2e-6, 1e-6]))))
-    report = run_check(f, modes=("reverse",))
+    report = run_check(f, Settings(modes=("reverse",)))
     (diagnosis,) = [finding.evidence for finding in report.findings if finding.kind == "diagnosis"]
     assert report.verdict == "mismatch" and "approximate" in diagnosis and "atol=" in diagnosis
     accepted = float(diagnosis.rpartition("atol=")[2])
-    assert run_check(f, modes=("reverse",), atol=accepted).verdict == "ok"
+    assert run_check(f, Settings(modes=("reverse",), atol=accepted)).verdict == "ok"
 
 
 @pytest.mark.parametrize("written", [0.0, SINGLE])
@@ -116,7 +116,7 @@ def test_an_illegal_choice_at_a_kink_is_no_rounding(written):
     """It may differ from the mean of the slopes by less than the bar that the two of them make."""
     f = Flat(lambda x: np.abs(x) + np.where(x > 0, x, 0), np.zeros(1), np.array([[2.5]]))
     f.written = written
-    assert run_check(f, modes=("reverse",)).verdict == "mismatch"
+    assert run_check(f, Settings(modes=("reverse",))).verdict == "mismatch"
 
 
 @pytest.mark.parametrize("eps", [SINGLE, HALF, BFLOAT])
@@ -126,6 +126,6 @@ def test_a_rounding_of_coarse_arithmetic_excuses_no_slope(eps, error):
     x = np.array([0.3, 0.7, -1.2, 2.1])
     f = Flat(lambda X: np.round(np.sin(X) * X / eps) * eps, x, np.diag((np.cos(x) * x + np.sin(x)) * (1 + error)))
     f.eps = f.written = eps
-    report = run_check(f, modes=("reverse",))
+    report = run_check(f, Settings(modes=("reverse",)))
     assert not report
     assert not report.count(Status.UNRESOLVED)

@@ -13,7 +13,7 @@ import pytest
 from multigrad._directions import Index
 from multigrad._probe_leg import ProbeLeg
 from multigrad._report import GradReport
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad._search import search
 from multigrad.backends import Array, Leaf
 from multigrad.errors import InvalidUse
@@ -73,7 +73,7 @@ def test_one_wrong_entry_of_very_many(mode: str) -> None:
     n, m, i, j = 300_000, 1000, 123, 265_432
     f = Mixing(n, m, [(i, j, 1e-3)])
     tracemalloc.start()
-    report = run_check(f, modes=(mode,))  # auto: there are too many entries
+    report = run_check(f, Settings(modes=(mode,)))  # auto: there are too many entries
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert report.verdict == "mismatch"
@@ -85,7 +85,7 @@ def test_one_wrong_entry_of_very_many(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 def test_a_right_jacobian(mode: str) -> None:
-    report = run_check(Mixing(20_000, 300), modes=(mode,))
+    report = run_check(Mixing(20_000, 300), Settings(modes=(mode,)))
     assert report.verdict == "ok"
     assert not report.legs
     assert not report.blocks
@@ -99,7 +99,7 @@ def test_a_right_jacobian(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 @pytest.mark.parametrize("every", [-2.0, 0.05, 1e-3, 1e-6])
 def test_an_error_in_every_entry(mode: str, every: float) -> None:
-    report = run_check(Mixing(3000, 50, every=every), modes=(mode,), method="probe")
+    report = run_check(Mixing(3000, 50, every=every), Settings(modes=(mode,), method="probe"))
     assert report.verdict == "mismatch"
 
 
@@ -108,26 +108,26 @@ def test_an_error_in_every_entry(mode: str, every: float) -> None:
 def test_several_wrong_entries(mode: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     wrong = [(int(i), int(j), 0.3) for i, j in zip(rng.choice(80, 6), rng.choice(4000, 6, replace=False), strict=True)]
-    report = run_check(Mixing(4000, 80, wrong), modes=(mode,), method="probe", seed=seed)
+    report = run_check(Mixing(4000, 80, wrong), Settings(modes=(mode,), method="probe", seed=seed))
     assert report.verdict == "mismatch"
     places = {(f"output[{i}]", f"inputs[{j // 2000}][{j % 2000}]") for i, j, _ in wrong}
     assert entries(report) <= places
 
 
 def test_errors_within_the_tolerance_are_no_errors() -> None:
-    assert run_check(Mixing(2000, 50, every=1e-9), method="probe").verdict == "ok"
+    assert run_check(Mixing(2000, 50, every=1e-9), Settings(method="probe")).verdict == "ok"
 
 
 def test_what_is_asked_for_in_full_must_fit() -> None:
     with pytest.raises(InvalidUse) as caught:
-        run_check(Mixing(20_000, 300), method="full", max_memory=2**28)
+        run_check(Mixing(20_000, 300), Settings(method="full", max_memory=2**28))
     assert caught.value.kind == "too_large"
 
 
 def test_little_memory_means_probing() -> None:
     f = Mixing(400, 50)
     assert run_check(f).legs
-    assert run_check(f, max_memory=2**20).probed
+    assert run_check(f, Settings(max_memory=2**20)).probed
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 1000, 12345])
@@ -157,7 +157,7 @@ def test_search(n: int, count: int) -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_an_entry_that_is_not_finite_is_found(value: float) -> None:
     with np.errstate(invalid="ignore"):
-        report = run_check(Mixing(3000, 50, [(7, 1234, value)]), modes=("reverse",), method="probe")
+        report = run_check(Mixing(3000, 50, [(7, 1234, value)]), Settings(modes=("reverse",), method="probe"))
     assert report.verdict == "mismatch"
     # U[:, i] * value is NaN for every cotangent, so that the whole column is
     assert {name for _, name in entries(report)} == {"inputs[0][1234]"}
@@ -174,7 +174,7 @@ def test_a_wrong_entry_is_named_without_a_matrix_of_all_outputs() -> None:
         def vjp(self, U: Array, /) -> Array:
             return U * slope
 
-    report = run_check(Elementwise(np.sin, x, np.eye(1)), modes=("reverse",), method="probe")
+    report = run_check(Elementwise(np.sin, x, np.eye(1)), Settings(modes=("reverse",), method="probe"))
     assert report.verdict == "mismatch"
     assert entries(report) == {(f"output[{k}]", f"inputs[0][{k}]")}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad.backends import Leaf
 from tests.flat import Flat
 
@@ -36,7 +36,7 @@ def symmetrised(J):
 
 
 def check(f, x, J, **options):
-    return run_check(OfMatrix(f, x, J.reshape(len(J), -1)), **options)
+    return run_check(OfMatrix(f, x, J.reshape(len(J), -1)), Settings(**options))
 
 
 def test_plain_derivative_needs_no_note():

@@ -13,7 +13,7 @@ from multigrad import _noise
 from multigrad._directions import Index, scale_of
 from multigrad._leg import Leg
 from multigrad._report import GradReport
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad._sparse_leg import SparseLeg
 from multigrad.backends import Array, Backend, FlatFunction, Options
 from multigrad.batches import Batched
@@ -176,13 +176,13 @@ def _no_derivative(*_: Any) -> Any:
 
 def check(side: Side, modes: Sequence[str], rtol: float | None, seed: int) -> None:
     """Compare the side's derivative with its own numerical one."""
-    side.report = replace(run_check(side.f, modes=modes, rtol=rtol, seed=seed), backend=side.name)
+    side.report = replace(run_check(side.f, Settings(modes=modes, rtol=rtol, seed=seed)), backend=side.name)
 
 
 def check_with(side: Side, jacobian: Array, rtol: float | None, seed: int) -> None:
     """Compare another's Jacobian, in common places, with the numerical one of a side that has none of its own."""
     lent = _Lent(side.f, side.gather(jacobian))
-    side.report = replace(run_check(lent, modes=("reverse",), rtol=rtol, seed=seed), backend=side.name)
+    side.report = replace(run_check(lent, Settings(modes=("reverse",), rtol=rtol, seed=seed)), backend=side.name)
     side.borrowed = True
 
 

@@ -9,7 +9,7 @@ import pytest
 from jax.experimental import pallas
 
 from multigrad import check_grad
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from multigrad.backends import Options
 from multigrad.precision import DOUBLE
 from multigrad_jax import JaxBackend, _custom_derivatives, _function, _promote, _regime
@@ -87,7 +87,7 @@ def test_right(name):
         for mode in case.modes:
             numerical, analytical, size = products(f, mode)
             assert abs(numerical - analytical) <= (case.rtol or 1e-7) * size
-    report = run_check(f, rtol=case.rtol)  # flattening anew would compile anew
+    report = run_check(f, Settings(rtol=case.rtol))  # flattening anew would compile anew
     assert report.verdict == "ok", str(report)
 
 
