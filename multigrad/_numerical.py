@@ -67,6 +67,7 @@ class Numerical:
             found = Entries.blank(directions, analytical)
             sure = np.empty((count, m), np.bool_)
             size = max(1, self.sampler.f.workers * BLOCK // max(m, self.sampler.x.size, 1))
+            self.sampler.f.expect(2 * len(_ladder.short_ladder(self.rules.eps)) * count)
             for start in range(0, count, size):
                 block = slice(start, min(start + size, count))
                 sure[block] = self._short(directions.take(block), found, block, context)

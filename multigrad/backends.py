@@ -128,6 +128,7 @@ class FlatFunction(Protocol):
       Its outputs are named ``grad(<path of the input>)``, its last input ``cotangent``. Needed for ``order=2``.
     * ``convention``, a phrase: what a gradient with respect to complex numbers is.
     * ``doubles``, how many numbers a batch of rows should hold, if vectorised calls are fastest at another size than 2**17.
+    * ``expect(rows)``, called when it is known that so many rows are to come: whether compiling pays is known then.
     * ``farthest``, how far from x it may be evaluated, in units of the size of the inputs: where a loop need not end
       farther away.
     * ``written``, the unit roundoff that the user's code is written for, if f evaluates it in a finer arithmetic.

@@ -70,6 +70,12 @@ class Batched:
             out[start : start + size] = self._batch(X[start : start + size])
         return out
 
+    def expect(self, rows: int) -> None:
+        """Let the adapter know that so many rows are to come, if it cares."""
+        prepare = getattr(self.call, "expect", None)
+        if prepare is not None:
+            prepare(rows)
+
     def rows_at_once(self, n: int) -> int:
         """How many rows of length ``n`` go into one call."""
         return self.workers * min(max(self.doubles // max(n, self.width, 1), FEWEST), MOST)

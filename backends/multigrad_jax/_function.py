@@ -90,6 +90,10 @@ class JaxFunction:
     def __call__(self, X: Array, /) -> Array:
         return self._rows(X)
 
+    def expect(self, rows: int) -> None:
+        """Compile at the next call if that pays for so many rows, instead of when as many have been evaluated."""
+        self._rows.expected = rows
+
     def vjp(self, U: Array, /) -> Array:
         with self._at.mode():
             return self._derivative.vjp(U)

@@ -16,10 +16,15 @@ from multigrad_jax._trees import pack, unpack
 
 
 class Rows:
-    """Evaluates the function at rows: (b, n) -> (b, m). One row is the plain call."""
+    """Evaluates the function at rows: (b, n) -> (b, m). One row is the plain call.
+
+    Attributes:
+        expected: how many rows are known to come.
+    """
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._at = evaluation
+        self.expected = 0
         self._rows = 0  # asked for so far
 
     def __call__(self, X: Array) -> Array:
@@ -36,7 +41,7 @@ class Rows:
                 raise Unsupported(f"JAX can't trace this function: {first_line(at.untraceable)}") from at.untraceable
             self._rows += len(X)
             m = sum(leaf.size for leaf in at.results.leaves)
-            if compiling_pays(self._rows, at.work):
+            if compiling_pays(max(self._rows, self.expected), at.work):
                 return in_blocks(self._block, X, block_rows(at.work, X.shape[1], m), filler=at.arguments.x)
             return np.stack([at.plain(row) for row in X]) if len(X) else np.zeros((0, m))
 
