@@ -6,6 +6,8 @@ derivatives, 0 each, are then no gradient; what is one lies among the gradients 
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
 
 from multigrad._context import Context
@@ -32,6 +34,8 @@ NEIGHBOURS = 64
 # Some are in one place only where several others are in theirs: what is to be called wrong is looked for at more points,
 # for so many evaluations and so many numbers in their arguments.
 EVALUATIONS, NUMBERS = 2**14, 2**22
+# For each order of few inputs, with each of their signs, so many points are enough.
+EACH = 4
 # Wrong entries that are looked at one by one are those of this many inputs.
 AT_MOST = 32
 
@@ -87,7 +91,7 @@ def _by_themselves(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -
     off, far, same = around.off, around.far, around.same
     again = np.flatnonzero((wrong[there] & off & found.broken[there]).any(axis=1))
     if len(again):
-        most = min(EVALUATIONS, NUMBERS // sampler.x.size) // (4 * len(again))
+        most = min(min(EVALUATIONS, NUMBERS // sampler.x.size) // (4 * len(again)), EACH * _orders(sampler.x.size))
         more = _alone(sampler, found, columns[again], rows, _neighbours(sampler, max(NEIGHBOURS, most)))
         for before, now in ((off, more.off), (far, more.far), (same, more.same)):
             before[again] &= now
@@ -118,6 +122,11 @@ def _neighbours(sampler: Sampler, count: int) -> Array:
     anywhere, amounts = sampler.rng.uniform(-1.0, 1.0, (2, count, sampler.x.size))
     ways = np.where(np.arange(count) % 2, 1.0, -1.0)[:, None]
     return np.concatenate([anywhere, ways * np.abs(amounts)])
+
+
+def _orders(n: int) -> int:
+    """How many pieces comparisons of n numbers and of their signs may cut their neighbourhood into."""
+    return 2**n * factorial(n) if n < 9 else EVALUATIONS
 
 
 class _Around:
