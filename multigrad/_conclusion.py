@@ -13,6 +13,7 @@ from multigrad._leg import Entry, Leg
 from multigrad._probe_leg import ProbeLeg
 from multigrad._report import GradReport
 from multigrad._sampler import Sampler
+from multigrad._sides import tell_sides
 from multigrad._sparse_leg import MATRICES, SparseLeg
 from multigrad._verdict import Rules, Status, Verdict
 from multigrad.backends import FlatFunction
@@ -54,7 +55,8 @@ def conclude(
     f: FlatFunction, seen: Seen, values: Batched, sampler: Sampler, rules: Rules, seed: int, stepped: bool
 ) -> GradReport:
     """Draw the conclusion; ``stepped`` says that the step was given, so that bars tell little."""
-    findings = tuple(dict.fromkeys((*f.findings, *seen.findings, *_of_evaluation(values), *_idle(f, seen))))
+    noticed = [*seen.findings, *_idle(f, seen), *tell_sides(f, seen.legs, seen.broken, sampler, rules)]
+    findings = tuple(dict.fromkeys((*f.findings, *noticed, *_of_evaluation(values))))
     dense = [leg for leg in seen.legs if isinstance(leg, Leg)]
     if any(leg.verdict is Verdict.MISMATCH for leg in dense) and not UNFIT & {f.kind for f in findings}:
         broken = [seen.broken[leg.mode] for leg in dense]

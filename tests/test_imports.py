@@ -58,6 +58,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_remote",
         "_sampler",
         "_second",
+        "_sides",
         "_staircases",
         "_structure",
         "_gauge",
