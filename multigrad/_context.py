@@ -44,8 +44,8 @@ class Context:
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(here), here, 0.0))
         # A tiny input is moved by far more than itself: what it would add by that is no measure of the others.
-        share = directions.most(share_of(x))
-        beside = size * share if (share < 1).any() else size
+        share = share_of(x)
+        beside = size * directions.most(share) if (share < 1).any() else size
         dust = np.broadcast_to(rounding_dust(beside, values, outputs, eps), size.shape)
         scale = np.broadcast_to(np.maximum(beside.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
