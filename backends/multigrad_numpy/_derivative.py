@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # What rounding in another order may change, relative to the largest entry of an output.
 _FAITHFUL = 1e-9
+# Values so much smaller than the inputs may be nothing but what rounding leaves of them.
+_ROUNDED = 64 * 2.0**-52
 # How far from the point the values are compared as well. Equal values at one point prove little: at a symmetric
 # matrix a Cholesky factor is the same whichever triangle it is made of.
 _NEARBY = 1e-3
@@ -92,7 +94,9 @@ class TracedDerivative:
         for leaf in self._function.outputs:
             ours, theirs = traced[leaf.slice], expected[leaf.slice]
             known = np.isfinite(theirs)
-            size = np.max(np.abs(theirs), initial=0.0, where=known) or np.max(np.abs(self._function.x), initial=0.0)
+            size = float(np.max(np.abs(theirs), initial=0.0, where=known))
+            inputs = float(np.max(np.abs(self._function.x), initial=0.0))
+            size = size if size > _ROUNDED * inputs else inputs
             coarse = 8 * float(np.finfo(leaf.dtype).eps) if leaf.dtype.startswith(("float", "complex")) else 0.0
             with np.errstate(invalid="ignore"):
                 off = np.where(known, ~(np.abs(ours - theirs) <= max(_FAITHFUL, coarse) * size), ~_same(ours, theirs))

@@ -164,3 +164,27 @@ def test_the_second_order_of_traced_code() -> None:
     hessian = report.second.legs[0].analytical[:, :4]
     u = hessian[0, 0] / scipy.optimize.rosen_hess(x)[0, 0]  # the random cotangent of the one output
     assert np.allclose(hessian, u * scipy.optimize.rosen_hess(x), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: np.sum((x - x.mean()) / (x.std() + 0.5)),
+        lambda x: np.array([np.sum(x) - np.cumsum(x)[-1], x @ x - np.sum(x * x)]),
+        lambda x: np.linalg.inv(np.outer(x, x) + np.eye(len(x))) @ (np.outer(x, x) + np.eye(len(x))) - np.eye(len(x)),
+    ],
+    ids=["normalised and summed", "two ways to sum", "inverse"],
+)
+def test_values_that_are_rounding_alone_may_be_rounded_in_another_way(fn) -> None:
+    report = check_grad(fn, np.array([0.3, -1.2, 0.7, 2.1, 0.45]), raise_exception=False)
+    assert report.verdict != "mismatch"
+
+
+@pytest.mark.parametrize("offset", [1e-7, -1.0])
+def test_another_value_is_no_rounding(offset: float) -> None:
+    def fn(x):
+        other = offset if isinstance(x, np.ndarray) and type(x) is np.ndarray else 0.0
+        return np.sum(x - x.mean()) + other
+
+    with pytest.raises(Unsupported, match="tracer fidelity"):
+        check_grad(fn, np.array([0.3, -1.2, 0.7, 2.1, 0.45]))
