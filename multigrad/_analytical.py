@@ -28,6 +28,9 @@ from multigrad.findings import Finding
 SINGLES = 3
 # Two sums of the same terms, in another order and of derivatives that themselves carry a few ulp.
 ROUNDING = 1e-11
+# Where a product is not what the rows make: looks at how both are rounded, for cotangents that differ by so many units
+# of roundoff, and how many times what they show may be rounding.
+LOOKS, BITS, ROUNDED = 3, 8, 32.0
 # Further backward passes where two differ, to see by how much they do.
 SAMPLES = 8
 # The largest cotangent tried, and the smallest: clipping of gradients is usually done at 1, 5 or 10.
@@ -57,6 +60,10 @@ class Probe:
         values = J.values if isinstance(J, Sparse) else np.empty(0)
         largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
         return self._worst(J, max(ROUNDING, FEW_ULP * eps), FEW_ULP * eps * largest) is None
+
+    def is_within(self, J: Array, floor: Array) -> bool:
+        """Whether it is what the rows of ``J`` make, give or take ``floor``, shape (n,)."""
+        return self._worst(J, 0.0, floor) is None
 
     def disagreement(self, J: Array | Sparse, rules: Rules, noise: Array, dust: Array) -> int | None:
         """Where the product differs from that of ``J`` by more than the tolerance; None if nowhere.
@@ -160,7 +167,31 @@ def reverse(
     # The probes are plain calls: where they contradict rows that were vectorised, either may be at fault.
     if contradictions and not vjp.why_looped:
         J = vjp.one_by_one(np.eye(f.repeats.shape[1]))
+    if contradictions:
+        rounding = [_rounded_otherwise(f, vjp, J, contradictions, rng) for _ in range(LOOKS)]
+        contradictions = [
+            probe
+            for probe, *moved in zip(contradictions, *rounding, strict=True)
+            if not probe.is_within(J, ROUNDED * np.max(moved, axis=0))
+        ]
     return Reverse(J, contradictions, findings, jitter)
+
+
+def _rounded_otherwise(
+    f: FlatFunction, vjp: Batched, J: Array, probes: list[Probe], rng: np.random.Generator
+) -> list[Array]:
+    """What other rounding makes of each probe's product and of the same combination of rows, together; shape (n,) each.
+
+    Cotangents that differ in their last bits alone are rounded otherwise on their way through a backward pass.
+    """
+    m = len(J)
+    rows = vjp(np.diag(1 + f.eps * rng.integers(1, BITS, m)))
+    products = [_one(f.vjp, probe.vector * (1 + f.eps * rng.integers(1, BITS, m))) for probe in probes]
+    with np.errstate(all="ignore"):
+        return [
+            np.abs(product - probe.product) + np.abs(probe.vector @ (rows - J))
+            for probe, product in zip(probes, products, strict=True)
+        ]
 
 
 def _compressed(product: Batched, pattern: Pattern, rng: np.random.Generator) -> Sparse | None:

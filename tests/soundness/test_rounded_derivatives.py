@@ -119,3 +119,37 @@ def test_a_kink_is_no_excuse_for_another_input(error: float, column: int) -> Non
 
     report = check_grad(lambda x: np.abs(x[:3]) + np.abs(x[3:]), x, backend="numpy", jac=jac, raise_exception=False)
     assert report.verdict == "mismatch"
+
+
+class Clipped(torch.autograd.Function):
+    """The identity with a gradient that is cut off at some size of the cotangent."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, u: Any) -> Any:
+        return u.clamp(-20.0, 20.0)
+
+
+def ill_conditioned(n: int, seed: int, digits: float) -> tuple[Any, list[float]]:
+    """x -> A^-1 x x^T A^-1 1, where the condition number of A has so many digits."""
+    generator = torch.Generator().manual_seed(seed)
+    U, V = (torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))[0] for _ in range(2))
+    A = U @ torch.diag(torch.logspace(0, -digits, n, dtype=torch.float64)) @ V
+    return lambda x: torch.linalg.inv(A + torch.outer(x, x)).sum(1), torch.randn(n, generator=generator).tolist()
+
+
+@pytest.mark.parametrize("digits", [6, 9, 12])
+@pytest.mark.parametrize("seed", range(8))
+def test_products_that_are_rounded_otherwise_than_their_rows(seed: int, digits: int) -> None:
+    fn, x = ill_conditioned(6, seed, digits)
+    assert verdict(fn, x) in ("ok", "inconclusive")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_backward_that_is_not_linear_is_no_rounding(seed: int) -> None:
+    fn, x = ill_conditioned(6, seed, 3)
+    assert verdict(lambda x: fn(Clipped.apply(x)), x) == "mismatch"
+    assert verdict(lambda x: Clipped.apply(fn(x)), x) == "mismatch"
