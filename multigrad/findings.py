@@ -42,6 +42,7 @@ NOTES = frozenset(
         "no_gradient",
         "diagnosis",
         "convention",
+        "compiler",
         "kink",
         "layout",
         "unmatched",

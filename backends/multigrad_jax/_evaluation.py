@@ -12,6 +12,7 @@ import jax
 from multigrad.backends import Array
 from multigrad.findings import Finding
 from multigrad_jax._autodiff import Autodiff
+from multigrad_jax._promote import Traced
 from multigrad_jax._trees import Arguments, Results, pack_one
 from multigrad_jax._wide import wide_name
 from multigrad_jax._work import Work, work_of
@@ -58,6 +59,13 @@ class Evaluation:
         """The same at another point."""
         with self.mode():
             return replace(self, arguments=self.arguments.at(row))
+
+    def eager(self) -> Evaluation | None:
+        """The same, operation by operation; None if it is not compiled as a whole."""
+        function = self.function
+        if not isinstance(function, Traced) or not function.compiled:
+            return None
+        return replace(self, function=replace(function, compiled=False))
 
     def traced(self) -> Evaluation:
         """Trace it once, if it can be traced; what it returns untraced depends on no input."""

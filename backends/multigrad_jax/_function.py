@@ -19,7 +19,7 @@ from multigrad.user_jac import UserJacobian
 from multigrad_jax._autodiff import Autodiff
 from multigrad_jax._evaluation import Evaluation
 from multigrad_jax._gradient import gradient
-from multigrad_jax._regime import Settled, as_it_is, is_double, settle, unsettle
+from multigrad_jax._regime import Settled, as_it_is, is_double, miscompiled, settle, unsettle
 from multigrad_jax._rows import Rows
 from multigrad_jax._trees import Arguments, Results, pack_one
 
@@ -59,6 +59,7 @@ class JaxFunction:
         self._findings = [*(written.work.findings if written.work else ())]
         self.findings: Sequence[Finding] = self._findings
         self._adopt(as_it_is(written) if native or is_double(written) else settle(written, seed), written)
+        self._before = len(self._findings)
 
     def _adopt(self, settled: Settled, before: Evaluation) -> None:
         self._at, (self.eps, self.written), noticed = settled
@@ -69,11 +70,16 @@ class JaxFunction:
         self._derivative = self._derive()
 
     def reexamine(self) -> bool:
-        """Look for low precision that is left inside a function that is evaluated in float64.
+        """Look for what a compiler makes of the function, and for low precision that is left inside.
 
         Returns:
-            Whether it is judged in another way from now on.
+            Whether it is evaluated or judged in another way from now on.
         """
+        eager = self._at.eager()
+        if eager is not None and (noticed := miscompiled(self._at, eager, self._seed)):
+            del self._findings[self._before :]  # it is the compiler that they are of
+            self._adopt((eager, (self.eps, self.written), noticed), self._at)
+            return True
         if self.eps >= self.written:
             return False
         noticed = unsettle(self._at, self._seed, self.written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import jax
@@ -83,15 +84,31 @@ def promote(fn: Function, parts: Sequence[Any], x64: bool) -> Promotion:
     return Promotion(_function(closed, eps), _function(wide, DOUBLE), "promoted", "", low, eps)
 
 
-def _function(closed: ClosedJaxpr, eps: float) -> Function:
+@dataclass(frozen=True)
+class Traced:
+    """A jaxpr as a function of arrays.
+
+    Attributes:
+        closed: the jaxpr.
+        compiled: whether it is compiled as a whole, and not operation by operation.
+    """
+
+    closed: ClosedJaxpr
+    compiled: bool
+
+    @cached_property
+    def _call(self) -> Function:
+        function: Function = jaxpr_as_fun(self.closed)
+        return jax.jit(function) if self.compiled else function
+
+    def __call__(self, *parts: Any) -> list[Any]:
+        avals = self.closed.in_avals
+        return self._call(*(jnp.asarray(part, aval.dtype) for part, aval in zip(parts, avals, strict=True)))
+
+
+def _function(closed: ClosedJaxpr, eps: float) -> Traced:
     # Compiled as a whole, intermediate values coarser than float32 are kept in float32, which hides what they lose.
-    call = jaxpr_as_fun(closed) if eps > SINGLE else jax.jit(jaxpr_as_fun(closed))
-
-    def function(*parts: Any) -> list[Any]:
-        values: list[Any] = call(*(jnp.asarray(p, a.dtype) for p, a in zip(parts, closed.in_avals, strict=True)))
-        return values
-
-    return function
+    return Traced(closed, compiled=eps <= SINGLE)
 
 
 def _has_gradient(fn: Function, parts: Sequence[Any]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from multigrad import precision, residual
 from multigrad.backends import Array
 from multigrad.batches import Batched
@@ -16,6 +18,8 @@ from multigrad_jax._rows import Rows
 from multigrad_jax._trees import epsilon
 from multigrad_jax._wide import WIDE
 
+# What compiling may change by another rounding, relative to the largest entry.
+MISCOMPILED = 1e-6
 REMEDY = "look for astype, dtype= and host callbacks"
 
 Settled = tuple[Evaluation, tuple[float, float], tuple[Finding, ...]]
@@ -78,6 +82,38 @@ def unsettle(evaluation: Evaluation, seed: int, written: float) -> tuple[Finding
         return ()
     names = [str(dtype) for dtype in WIDE if epsilon(str(dtype)) == written]
     return (residual.partly_coarse(names[:1], "", written, REMEDY),)
+
+
+def miscompiled(compiled: Evaluation, eager: Evaluation, seed: int) -> tuple[Finding, ...]:
+    """What is to be said if the function compiled as a whole has other values or derivatives than its operations have.
+
+    XLA 0.10 does so to arrays that are updated by a part of themselves, on a CPU.
+    """
+    u, v = (
+        precision.cotangent(sum(leaf.size for leaf in leaves), seed)
+        for leaves in (compiled.results.leaves, compiled.arguments.leaves)
+    )
+    try:
+        ours, theirs = (_seen(evaluation, u, v) for evaluation in (compiled, eager))
+    except Exception:  # noqa: BLE001 - there may be no such mode; what is wrong the check itself reports
+        return ()
+    for what, one, other in zip(
+        ("value", "derivative by reverse mode", "derivative by forward mode"), ours, theirs, strict=True
+    ):
+        size = np.max(np.abs(other), initial=0.0, where=np.isfinite(other))
+        apart = np.max(np.abs(one - other), initial=0.0, where=np.isfinite(one - other))
+        if apart > MISCOMPILED * size:
+            evidence = f"compiled as a whole, as by jax.jit, its {what} is off by {apart / size:.2g} of its size"
+            remedy = "the operations one by one are what was checked here; under jit the compiler is at fault"
+            return (Finding("compiler", evidence, remedy=remedy),)
+    return ()
+
+
+def _seen(evaluation: Evaluation, u: Array, v: Array) -> tuple[Array, Array, Array]:
+    with evaluation.mode():
+        value = evaluation.plain(evaluation.arguments.x)
+        derivative = evaluation.autodiff(value, [])
+        return value, derivative.vjp(u[None])[0], derivative.jvp(v[None])[0]
 
 
 def is_double(written: Evaluation) -> bool:

@@ -299,3 +299,28 @@ def test_nothing_of_the_users_is_changed(x64, fails):
         assert jax.config.jax_enable_x64 == x64
         assert x.dtype == np.float32 and (x == 1).all()
         assert jnp.zeros(1).dtype == (jnp.float64 if x64 else jnp.float32)
+
+
+def overwritten(x):
+    """An array that is updated by a part of itself: compiled as a whole, XLA may write to it before it is read."""
+    head = jax.lax.dynamic_update_slice(x, x[:2] ** 2, (1,))
+    return jnp.outer(x, head) @ x
+
+
+def overwritten_svd(x):
+    values = jnp.linalg.svd(jnp.outer(x, x) + jnp.diag(jnp.arange(1.0, 7.0)), compute_uv=False)
+    return values.at[1:3].set(values[:2] ** 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("fn", [overwritten, overwritten_svd], ids=["slice", "svd"])
+def test_the_compiler_is_not_the_function(fn, seed) -> None:
+    x = jnp.asarray(np.random.default_rng(seed).normal(size=6), jnp.float32)
+    assert check_grad(fn, x, raise_exception=False).verdict == "ok"
+
+    @jax.custom_vjp
+    def scaled(x):
+        return x
+
+    scaled.defvjp(lambda x: (x, None), lambda _, u: (u.at[2].multiply(1.05),))
+    assert check_grad(lambda x: fn(scaled(x)), x, raise_exception=False).verdict == "mismatch"
