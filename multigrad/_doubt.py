@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from multigrad._leg import Entry
 from multigrad._report import GradReport
 from multigrad._verdict import Status, Verdict
 from multigrad.findings import Finding
+from multigrad.precision import DOUBLE
 
 # An error of a percent is one in any precision.
 LARGEST = 2.0**-8
@@ -42,6 +45,34 @@ def doubt(report: GradReport, written: float) -> GradReport:
         remedy=f"pass inputs of a wider type to tell, or rtol={2 * largest:.0e} to accept it",
     )
     return report.unfounded().with_findings([finding])
+
+
+def may_stand_on_a_step(report: GradReport, written: float) -> bool:
+    """Whether an output is said to have no gradient at all, in code for arithmetic of unit roundoff ``written``.
+
+    Between two roundings to that f stands still, whatever its gradient is.
+    """
+    return written > DOUBLE and any(leg.kept and not leg.analytical.any(axis=1).all() for leg in report.legs)
+
+
+def dispute(report: GradReport, fine: GradReport) -> GradReport:
+    """Take back a mismatch in coarse arithmetic at entries that are right in a fine one, or 0 where f stands still.
+
+    Whether a function whose values change by steps means its plateaus or the slope over them, it does not say.
+
+    Args:
+        report: of the function as one of coarse arithmetic.
+        fine: of the same function as it was taken for before.
+    """
+    if report.verdict is not Verdict.MISMATCH or report.extra or report.rules.eps <= fine.rules.eps:
+        return report
+    before = {leg.mode: leg for leg in fine.legs if leg.kept}
+    for leg in report.legs:
+        wrong = leg.status == Status.MISMATCH
+        legal = before[leg.mode].status if leg.mode in before else np.full(wrong.shape, Status.MISMATCH, np.int8)
+        if (wrong & (legal >= np.where(leg.analytical == 0, Status.MISMATCH, Status.INCONCLUSIVE))).any():
+            return report
+    return report.unfounded().with_findings([])
 
 
 def _relative(entry: Entry) -> float:

@@ -36,6 +36,8 @@ NEIGHBOURS = 64
 EVALUATIONS, NUMBERS = 2**14, 2**22
 # For each order of few inputs, with each of their signs, so many points are enough.
 EACH = 4
+# Small steps, as powers of eps, on all of which f moves alike at a jump: by this fraction as much, at least.
+ALIKE, ALL_OF = np.array([0.4, 0.5, 0.6, 0.7]), 0.75
 # Wrong entries that are looked at one by one are those of this many inputs.
 AT_MOST = 32
 
@@ -49,9 +51,7 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
     """
     wrong = found.status == Status.MISMATCH
     rows = np.flatnonzero(wrong.any(axis=0) & np.isfinite(found.analytical).all(axis=0))
-    # Beyond a jump f is another function, whose slopes are no choices here: who jumps is not moved.
-    jumps = (found.broken & ~wrong & np.isinf(found.bar))[:, rows].any(axis=1)
-    columns = np.flatnonzero(np.isfinite(sampler.x) & ~jumps)
+    columns = np.flatnonzero(np.isfinite(sampler.x) & ~_jumps(sampler, found, wrong, rows))
     if not len(rows) or len(columns) < 2:
         return rows[:0]
     with np.errstate(all="ignore"):
@@ -73,6 +73,24 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
     ):
         found.status[wrong[:, row], row] = status
     return np.asarray(rows[~certain])
+
+
+def _jumps(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -> Mask:
+    """Which inputs f jumps or has no finite slope along, shape (n,).
+
+    Beyond a jump f is another function, whose slopes are no choices here: who jumps is not moved.
+    """
+    broken = (found.broken & ~wrong)[:, rows]
+    jumps: Mask = np.asarray((broken & np.isinf(found.bar[:, rows])).any(axis=1))
+    kinks = np.flatnonzero(broken.any(axis=1) & ~jumps)
+    if len(kinks):
+        sampled = sampler.climb(found.directions.take(kinks), np.round(ALIKE * np.log2(sampler.eps)))
+        moved = np.abs(np.stack([sampled.plus, sampled.minus])[..., rows] - sampler.here[rows])
+        high, low = moved.max(axis=1), moved.min(axis=1)
+        # The noise that lines through a jump show is that of the jump. NaN jumps as well.
+        stays = (low < ALL_OF * high) | (high <= 8 * sampler.eps * np.abs(sampler.here[rows]))
+        jumps[kinks] = (~stays.all(axis=0) & broken[kinks]).any(axis=1)
+    return jumps
 
 
 def _by_themselves(sampler: Sampler, found: Entries, wrong: Mask, rows: Index) -> tuple[Mask, Mask]:

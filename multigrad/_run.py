@@ -19,11 +19,11 @@ from multigrad._analytical import (
     reverse,
     tangent_probe,
 )
-from multigrad._cancellation import excuse_cancellation
+from multigrad._cancellation import Beside, excuse_cancellation, leave_dust
 from multigrad._conclusion import Seen, conclude
 from multigrad._detached import only_attached
 from multigrad._directions import Directions, unit_vectors
-from multigrad._doubt import doubt
+from multigrad._doubt import dispute, doubt, may_stand_on_a_step
 from multigrad._dust import dust_of_product
 from multigrad._entries import Entries
 from multigrad._fixed_step import compare_at
@@ -82,8 +82,10 @@ def run_check(f: FlatFunction, settings: Settings = Settings()) -> GradReport:
     report = first.run()
     # Float64 all round may be coarser arithmetic inside, which an adapter may know how to avoid.
     suspicious = first.sampler.noise.is_foreign(first.f.outputs) or report.verdict is not Verdict.OK
+    suspicious |= may_stand_on_a_step(report, getattr(f, "written", 0.0))
     reexamine = getattr(f, "reexamine", None)
-    report = _Check(f, settings).run() if reexamine is not None and suspicious and reexamine() else report
+    if reexamine is not None and suspicious and reexamine():
+        report = dispute(_Check(f, settings).run(), report)
     return report if settings.rtol is not None else doubt(report, getattr(f, "written", 0.0))
 
 
@@ -221,7 +223,7 @@ class _Check:
         length = found.directions.weights[:, None]
         leg = Leg(mode, J, (found.value / length).T, (found.bar / length).T, found.status.T, found.unexplored)
         self.seen.broken[mode] = found.broken.T
-        return leg if leg.verdict is not Verdict.MISMATCH else self._reconsidered(leg)
+        return self._reconsidered(leg) if leg.verdict.severity >= Verdict.INCONCLUSIVE.severity else leg
 
     def _compare_inputs(self, mode: str, J: Array, grouped: Entries | None) -> Entries:
         """The comparison along unit vectors; that along groups says where it need not be made again."""
@@ -254,11 +256,11 @@ class _Check:
             self.seen.findings += said
         if self.unsteady:
             leg = leg.without_mismatch()
-        elif self.at is not None and leg.verdict is Verdict.MISMATCH:
-            at = self.at
-            leg, said = excuse_cancellation(
-                leg, self.seen.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
-            )
+        elif self.at is not None:
+            at, broken = self.at, self.seen.broken[leg.mode]
+            beside = Beside(lambda x: only_attached(at(x)), self.f.x)
+            leg = leave_dust(leg, broken, self.sampler.here, self.f.outputs, beside)
+            leg, said = excuse_cancellation(leg, broken, self.f.outputs, beside)
             self.seen.findings += said
         return _purity.allow_undefined(leg, self.sampler.here)
 

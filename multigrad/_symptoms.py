@@ -70,9 +70,7 @@ def _factor(block: WrongBlock) -> str:
     ratio = block.claimed[block.wrong] / block.true[block.wrong]
     c = float(np.median(ratio))
     certain = np.abs(block.true[block.wrong]) > 1e6 * block.bar[block.wrong]
-    steady = (
-        np.abs(ratio - c) <= CLOSE * abs(c) + 4 * np.abs(c * block.bar[block.wrong] / block.true[block.wrong])
-    ).all()
+    steady = block.wrong_are(np.full(ratio.shape, c))
     telling = [t for t in TELLING if abs(c - t) <= CLOSE * abs(t)]
     if not steady or not certain.any() or not np.isfinite(c) or c == 0 or not (len(ratio) > 1 or telling):
         return ""
@@ -163,13 +161,11 @@ def _scaled(block: WrongBlock) -> str:
     if block.wrong.sum() < 3:
         return ""
     where = np.nonzero(block.wrong)
-    ratio = block.claimed[where] / block.true[where]
-    slack = CLOSE * np.abs(ratio) + 4 * np.abs(ratio * block.bar[where] / block.true[where])
     for leaf, values in ((block.input, block.x[where[1]]), (block.output, block.y[where[0]])):
         if np.unique(values).size < 3:
             continue
         for power, name in ((1, "times"), (-1, "divided by"), (2, "times the square of")):
-            if (np.abs(ratio - values**power) <= slack).all():
+            if block.wrong_are(values**power):
                 return f"{block.count} the derivative {name} the value of {leaf.path}"
     return ""
 

@@ -55,6 +55,15 @@ class WrongBlock:
         agree = np.abs(made - self.claimed) <= CLOSE * size + 4 * bar + floor
         return bool(np.where(unknown | ~self.known, ~self.wrong, agree).all())
 
+    def wrong_are(self, factors: Array) -> bool:
+        """Whether the wrong entries are the true ones times the ``factors``, one for each.
+
+        Of a true one that is 0 no multiple but 0 will do, however large the ratio of the two may be off.
+        """
+        claimed, true, bar = self.claimed[self.wrong], self.true[self.wrong], self.bar[self.wrong]
+        slack = CLOSE * np.abs(claimed) + 4 * np.abs(factors) * bar
+        return bool((np.abs(claimed - factors * true) <= slack).all())
+
     @property
     def count(self) -> str:
         """The wrong entries and a verb, in words."""

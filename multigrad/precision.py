@@ -25,6 +25,8 @@ NEIGHBOURS = 3
 # An outlier among so few samples is 2.3 standard deviations away from their mean: one flipped branch is no fault.
 SPREADS = 10.0
 VALUE_ULPS = 20.0
+# Numbers below the smallest normal one are rounded as it is: of float32, whose exponents most types share, and of others.
+SMALLEST, SMALLEST_OF = 2.0**-126, {"float16": 2.0**-14, "complex32": 2.0**-14}
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def _outlier(low: Array, double: Array, leaf: Leaf, rtol: float) -> int | None:
         difference = low[:, leaf.slice] - double[:, leaf.slice]
         spread = np.std(difference, axis=0)
         largest = np.max(np.abs(double[0, leaf.slice]), initial=0.0, where=np.isfinite(double[0, leaf.slice]))
+        largest = max(float(largest), SMALLEST_OF.get(leaf.dtype, SMALLEST))
         allowed = rtol * largest + SPREADS * np.max(spread, initial=0.0, where=np.isfinite(spread))
         same = (low[0] == double[0]) | np.isnan(low[0]) & np.isnan(double[0])
         excess = np.where(same[leaf.slice], 0.0, np.nan_to_num(np.abs(difference[0]), nan=np.inf) - allowed)

@@ -106,6 +106,18 @@ def test_what_f_is_beyond_a_jump_is_no_excuse(bug):
     assert check_flat(f, x, right * [[bug, bug, 1]]).verdict == "mismatch"
 
 
+@pytest.mark.parametrize("bug", [1.05, 0.5, 0.0])
+def test_a_jump_that_passes_for_noise_is_no_excuse(bug):
+    """The lines on which noise is measured are all beyond it, but for x itself."""
+
+    def f(X):
+        return np.where(X[:, 1] != 1, np.maximum(8.396163642458497 - X[:, 0], 0) + X[:, 0], X[:, 0])[:, None]
+
+    x = np.array([-8.478373527526855, 1.0])
+    assert check_flat(f, x, [[1.0, 0.0]]).verdict == "nondifferentiable"
+    assert check_flat(f, x, [[bug, 0.0]]).verdict == "mismatch"
+
+
 @pytest.mark.parametrize("n", [2, 4, 6])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_piece_that_few_points_nearby_are_on(n, seed):

@@ -5,6 +5,8 @@ import pytest
 
 from multigrad._run import Settings, run_check
 from multigrad._verdict import Status
+from multigrad.backends import Leaf
+from multigrad.precision import Sample, examine
 from multigrad.residual import has_steps
 from tests.flat import Flat
 
@@ -41,6 +43,21 @@ def test_errors_as_small_as_rounding(written, error, verdict):
     report = checked(error, written)
     assert report.verdict == verdict, str(report)
     assert ("rounded constant" in report.reason) == (verdict == "inconclusive")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("loss", [0.02, 1.0])
+def test_what_underflow_rounds_off_is_no_other_function(dtype, loss):
+    """Below the smallest normal number rounding is no longer a fraction of the number."""
+    smallest, eps = {"float32": (2.0**-126, SINGLE), "float16": (2.0**-14, HALF), "bfloat16": (2.0**-126, BFLOAT)}[
+        dtype
+    ]
+    leaf = [Leaf("output", (2,), dtype, 0)]
+    for size, alike in ((2 * eps * smallest, True), (smallest / eps, False)):
+        low = [Sample(np.array([size, 0.0]), np.array([size, 0.0]))] * 4
+        double = [Sample(s.value * (1 + loss), s.gradient * (1 + loss)) for s in low]
+        said = examine(low, double, eps, leaf, leaf)
+        assert (not said.fault and not said.findings) is (alike or loss < 20 * eps)
 
 
 def test_a_tolerance_that_is_asked_for_decides():

@@ -12,6 +12,7 @@ from torch import Tensor
 from multigrad.backends import Array, Leaf
 from multigrad_torch._cotangents import several
 from multigrad_torch._leaves import Slot, copied
+from multigrad_torch._outputs import has_graph
 from multigrad_torch._params import Params
 from multigrad_torch._program import Program
 from multigrad_torch._promote import AsWritten, Promotion
@@ -46,7 +47,7 @@ class Gradient(Program):
         with torch.enable_grad(), first.params.tracked():
             wanted, handed = self._prepare(leaves)
             returned = first.outputs.take(first.call(handed, evaluation))
-            pairs = [(o, leaf) for o, leaf in zip(returned, first.outputs.leaves, strict=True) if o.requires_grad]
+            pairs = [(o, leaf) for o, leaf in zip(returned, first.outputs.leaves, strict=True) if has_graph(o)]
             wanted += [slot.tensor for slot in first.params.slots]
             gradients: Sequence[Tensor | None] = [None] * len(wanted)
             if pairs:

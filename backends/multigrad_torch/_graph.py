@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from multigrad.backends import Array
+from multigrad_torch._outputs import has_graph
 from multigrad_torch._program import Program
 from multigrad_torch._promote import AsWritten, Promotion
 
@@ -37,7 +38,7 @@ def trace(program: Program, x: Array) -> tuple[Graph, list[Tensor]]:
     """
     evaluation = program.evaluation()
     leaves, handed, outputs = program.tracked(x, evaluation)
-    return Graph([output for output in outputs if output.requires_grad], leaves, handed, evaluation), outputs
+    return Graph([output for output in outputs if has_graph(output)], leaves, handed, evaluation), outputs
 
 
 def engine(graph: Graph, cotangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

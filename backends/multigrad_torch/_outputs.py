@@ -60,7 +60,7 @@ class Outputs:
     def attach(self, outputs: Sequence[Tensor]) -> None:
         """Note which leaves carry a graph, told by a call in which every checked input requires a gradient."""
         pairs = zip(self.leaves, outputs, strict=True)
-        self.leaves = tuple(replace(leaf, attached=output.requires_grad) for leaf, output in pairs)
+        self.leaves = tuple(replace(leaf, attached=has_graph(output)) for leaf, output in pairs)
 
     def take(self, returned: object) -> list[Tensor]:
         """The output leaves of another call, strided.
@@ -77,6 +77,13 @@ class Outputs:
         if signature != expected:
             raise Defect(_other_shape(expected, signature))
         return tensors
+
+
+def has_graph(tensor: Tensor) -> bool:
+    """Whether a derivative can be asked of it: a view that was made under no_grad says so of itself, and has none."""
+    base = tensor._base
+    detached = tensor.grad_fn is None and base is not None and base.requires_grad
+    return tensor.requires_grad and not detached
 
 
 def pack(tensors: list[Tensor], rows: tuple[int, ...] = ()) -> Array:

@@ -16,6 +16,7 @@ from multigrad.precision import DOUBLE, Sample
 from multigrad_torch._audit import Audit
 from multigrad_torch._batch import Batch
 from multigrad_torch._dtypes import WIDE, roundoff
+from multigrad_torch._leaves import flat_numbers
 from multigrad_torch._program import Program
 from multigrad_torch._reverse import Reverse
 
@@ -94,7 +95,7 @@ def _value(program: Program, row: Array) -> Array:
 
 def _rounded(program: Program, row: Array) -> Array:
     """The nearest point that the user's dtypes can hold."""
-    return np.concatenate([slot.numbers(part) for slot, part in zip(program.slots, program.values(row), strict=True)])
+    return np.concatenate([flat_numbers(part) for part in program.values(row)])
 
 
 def _give_up(program: Program, eps: float, names: Sequence[str], why: str) -> tuple[float, float]:

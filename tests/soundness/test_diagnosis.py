@@ -144,6 +144,19 @@ def test_told(backend: str, bug: str) -> None:
     assert any(words in text for text in told(function, arguments, backend=backend, **options))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_entries_that_should_be_zero_are_no_multiple_of_others(backend: str) -> None:
+    """Each output is the last of two numbers that are written to it; the gradient of both is claimed to be 1."""
+    pytest.importorskip(backend)
+    x = np.concatenate([X, X + 2.0])
+
+    def both(xp: Any, g: Any, x: Any) -> Any:
+        return (xp.concatenate([g, g]),)
+
+    function, arguments, options = with_rule(backend, lambda xp, x: x[4:] * 1.0, both, x)
+    assert not any("times" in text for text in told(function, arguments, backend=backend, **options))
+
+
 CLIPPED = {
     "it takes the absolute value of the cotangent": lambda xp, g, x: (abs(g) * xp.cos(x),),
     "the cotangent is multiplied in twice": lambda xp, g, x: (g * g * xp.cos(x),),

@@ -55,6 +55,39 @@ def test_cancellation(name: str) -> None:
     assert verdict(lambda x: fn(Scaled.apply(x, 1 + 1e-4)), [0.2, 0.7]) == "mismatch"
 
 
+class Added(torch.autograd.Function):
+    """The identity with a constant added to its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, error: float) -> Any:
+        ctx.error = error
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, u: Any) -> Any:
+        return u + ctx.error, None
+
+
+SHORT = [-0.0679250380208467, -0.1310905951313286, 0.2274873758693443, -0.17124102462776292, 0.008538862755130161]
+
+
+def alone(x: Any) -> Any:
+    return torch.nn.functional.normalize(x[:, None], dim=1)
+
+
+def weighed(x: Any) -> Any:
+    """A layer norm of one number, which is 0 whatever its weight."""
+    return torch.nn.functional.layer_norm(x[:1], (1,), x[1:], eps=1e-5)
+
+
+@pytest.mark.parametrize(("fn", "x"), [(weighed, [-4.827, -4.827]), (weighed, [3.3, 0.7]), (alone, SHORT)])
+def test_a_derivative_of_nothing_but_rounding(fn: Any, x: list[float]) -> None:
+    """How large the terms are that cancel in it shows nowhere in f."""
+    assert verdict(fn, x) == "ok"
+    assert verdict(lambda x: fn(Added.apply(x, 1e-9)), x) == "mismatch"
+    assert verdict(lambda x: Added.apply(x, 1e-13) * 0, x) == "mismatch"
+
+
 SECOND = {
     "difference": (lambda x: torch.nn.functional.mse_loss(x, x.sin()), [0.003, 1.2, -0.4]),
     "smaller": (lambda x: torch.nn.functional.mse_loss(x, x.sin()), [0.001, 1.2, -0.4]),

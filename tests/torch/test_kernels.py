@@ -142,6 +142,20 @@ def test_float16_that_torch_cannot_see_shows_as_steps(factor, verdict):
     assert "steps" in error.evidence
 
 
+@pytest.mark.parametrize(
+    "fn", [lambda x: torch.round(x, decimals=3), lambda x: torch.div(x, 0.0137, rounding_mode="floor")]
+)
+def test_steps_finer_than_low_precision_may_be_meant(fn):
+    x = torch.tensor([-8.5, -1.7656, 8.4375, 3.6094, 4.9375], dtype=torch.bfloat16)
+    assert check_grad(fn, x, raise_exception=False).verdict in ("ok", "inconclusive")
+
+
+@pytest.mark.parametrize(("factor", "verdicts"), [(0.0, {"inconclusive", "mismatch"}), (-1.0, {"mismatch"})])
+def test_a_gradient_of_steps_that_is_wrong(factor, verdicts):
+    report = check_grad(sine_in_half(factor), torch.tensor([0.3, -0.7, 1.2]).half(), raise_exception=False)
+    assert report.verdict in verdicts
+
+
 # ------------------------------------------------------------------------------------------------ parameters
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from multigrad import check_grad
 from multigrad.errors import Defect, InvalidUse
 
 from .flattening import flatten, imaginary, real, reverse
@@ -39,6 +40,32 @@ def test_no_output(returned, words):
 def test_integer_outputs_are_no_outputs_and_the_text_says_so():
     with pytest.raises(InvalidUse, match=r"torch\.int64 tensor"):
         flatten(lambda x: x.argmax(), real(3))
+
+
+def view_without_a_graph(x):
+    y = x * 2
+    with torch.no_grad():
+        return y[:2]
+
+
+class HandsOutViews(torch.autograd.Function):
+    """Its backward has no graph, and returns views of what has one."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        return torch.cat([x, y])
+
+    @staticmethod
+    def backward(ctx, g):
+        with torch.no_grad():
+            return g[:2], g[2:]
+
+
+def test_views_made_without_a_graph_are_detached():
+    assert check_grad(view_without_a_graph, real(3), raise_exception=False).verdict == "mismatch"
+    report = check_grad(HandsOutViews.apply, (real(2), real(1)), order=2, raise_exception=False)
+    assert report.second.verdict == report.verdict == "mismatch"
+    assert not [leg for leg in report.legs if leg.verdict == "mismatch"]
 
 
 def test_detached_outputs_have_no_gradient():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from multigrad import check_grad
 from multigrad.errors import Unsupported
 
 from .flattening import flatten, numerical, real, reverse
@@ -46,6 +47,13 @@ def test_the_stored_values_are_the_entries(name):
     assert f.findings == []
     with pytest.raises(Unsupported):
         f.jvp(np.ones((1, len(f.x))))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_stored_values_in_low_precision(name, dtype):
+    s = LAYOUTS[name](matrix().to(dtype))
+    assert check_grad(lambda s: (s.to_dense().float() ** 2).sum(0), s, raise_exception=False)
 
 
 def test_sparse_times_dense():
