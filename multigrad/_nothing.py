@@ -23,12 +23,20 @@ def are_nothing(found: Entries, sampler: Sampler, steepness: Steepness, rules: R
     near = np.maximum(np.abs(sampler.here), noise.level)
     beside = steepness.largest * np.exp2(short_ladder(rules.eps)[-1])
     nothing = (np.maximum(near, beside) <= rounding) & (near <= ULPS * noise.sigma)
-    return np.asarray(nothing & (np.abs(found.analytical) <= rounding))
+    nothing = nothing & (np.abs(found.analytical) <= rounding)
+    # Rounding shows wherever one looks; what begins farther away is something else.
+    still = (np.maximum(near, beside) == 0) & (nothing & (found.analytical != 0)).any(axis=0)
+    if still.any():
+        nothing &= ~(still & (sampler.travel(rules.farthest) > 0))
+    return np.asarray(nothing)
 
 
-def are_all(found: Entries) -> Mask:
-    """The unresolved entries, if no other was resolved but zeros; shape (C, m)."""
-    unresolved = (found.status == Status.UNRESOLVED) & (found.analytical != 0)
+def are_all(found: Entries, hidden: Mask) -> Mask:
+    """The unresolved entries, if no other was resolved but zeros; shape (C, m).
+
+    Of those that are 0 the ones count that are ``hidden`` by the values of f.
+    """
+    unresolved = (found.status == Status.UNRESOLVED) & ((found.analytical != 0) | hidden)
     return np.asarray(unresolved & ~((found.analytical != 0) & ~unresolved).any())
 
 

@@ -111,7 +111,8 @@ class Numerical:
         It is dust nevertheless where f does not move on the large steps of the long ladder either, as a softmax that
         is summed up; but beside values that could hide anything else nothing counts as dust.
         """
-        doubtful = are_all(found) & ~self._nothing(found) & ~are_dust(found, context.dust)
+        hidden = ~context.tells_zero(found.bar, self.rules.resolution)
+        doubtful = are_all(found, hidden) & ~self._nothing(found) & (hidden | ~are_dust(found, context.dust))
         if np.count_nonzero(doubtful.any(axis=1)) <= 4 * SUSPECTS:
             self._follow(found.directions, found, ~doubtful, context)
         if not (np.abs(found.analytical[found.status == Status.OK]) > 0).any():
@@ -242,7 +243,9 @@ class Numerical:
 
     def _context(self, directions: Directions, analytical: Array) -> Context:
         at = self.sampler
-        return Context.along(directions, analytical, at.x, at.here, self.outputs, self.rules.eps)
+        context = Context.along(directions, analytical, at.x, at.here, self.outputs, self.rules.eps)
+        derivatives = np.max(np.abs(analytical), axis=0, initial=0.0, where=np.isfinite(analytical))
+        return replace(context, moved=at.moved(derivatives, self.rules.farthest))
 
     def _own(self, context: Context, block: Index | slice) -> Context:
         """What some of the directions are judged against, now that f has been seen."""
