@@ -64,8 +64,7 @@ def _of_leg(leg: Leg, inputs: Sequence[Leaf], outputs: Sequence[Leaf], x: Array,
         said.setdefault(explain(block), []).append(f"d {block.output.path} / d {block.input.path}")
     said.pop("", None)
     for text, places in list(said.items())[:MOST]:
-        listed = ", ".join(places[:MOST]) + (", ..." if len(places) > MOST else "")
-        yield Finding("diagnosis", text, f"{leg.mode}, {listed}")
+        yield Finding("diagnosis", text, f"{leg.mode}, {_listed(places)}")
     yield from _right_blocks(leg, inputs)
 
 
@@ -94,13 +93,18 @@ def _swapped(leg: Leg, inputs: Sequence[Leaf]) -> str:
 
 
 def _right_blocks(leg: Leg, inputs: Sequence[Leaf]) -> Iterator[Finding]:
-    """Say so if all that is wrong belongs to some of the inputs."""
-    wrong = [leaf for leaf in inputs if (leg.status[:, leaf.slice] == Status.MISMATCH).any()]
-    if 0 < len(wrong) < len(inputs):
-        right = [leaf.path for leaf in inputs if leaf not in wrong and leaf.size]
-        named = ", ".join(leaf.path for leaf in wrong[:MOST])
-        if right and leg.unexplored == 0:
-            yield _finding(f"only the gradient of {named} is wrong; that of {', '.join(right[:MOST])} is right", leg)
+    """Say so if all that is wrong belongs to some of the inputs, and the others are known to be right."""
+    parts = {leaf.path: leg.status[:, leaf.slice] for leaf in inputs if leaf.size}
+    wrong = [path for path, status in parts.items() if (status == Status.MISMATCH).any()]
+    told = [path for path, status in parts.items() if (status <= Status.UNRESOLVED).all()]
+    right = [path for path in told if (parts[path] == Status.OK).any()]
+    if wrong and right and leg.unexplored == 0:
+        only = "only " if len(wrong) + len(told) == len(parts) else ""
+        yield _finding(f"{only}the gradient of {_listed(wrong)} is wrong; that of {_listed(right)} is right", leg)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST]) + (", ..." if len(names) > MOST else "")
 
 
 def _alike(one: Array, other: Array) -> bool:

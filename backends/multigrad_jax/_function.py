@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -162,12 +164,27 @@ def _as_written(fn: Callable[..., Any], arguments: Arguments) -> tuple[Evaluatio
     double = any(leaf.dtype in ("float64", "complex128") for leaf in arguments.leaves)
     x64 = double or jnp.result_type(float).itemsize == 8
     with jax.enable_x64(x64):
-        first = fn(*arguments.fill(arguments.own(arguments.x)))
+        first = _fresh(partial(fn, *arguments.fill(arguments.own(arguments.x))))
         results = Results.of(first)
         evaluation = Evaluation(lambda *parts: results.pick(fn(*arguments.fill(parts))), arguments, results, x64)
         start = perf_counter()
         repeats = np.stack([pack_one(results.pick(first)), evaluation.plain(arguments.x)])
         return replace(evaluation, seconds=perf_counter() - start).traced(), repeats
+
+
+def _fresh(call: Callable[[], Any]) -> Any:
+    """The value of a call, whatever mode JAX was in before.
+
+    JAX 0.10 keeps NumPy arrays that a traced function closes over in the width of the mode that traced it, and hands
+    them to programs that the other mode has compiled, which refuse them.
+    """
+    try:
+        return call()
+    except (jax.errors.JaxRuntimeError, ValueError):
+        pass  # the exception holds what is to be forgotten
+    jax.clear_caches()  # type: ignore[no-untyped-call]
+    gc.collect()
+    return call()
 
 
 def _again(evaluation: Evaluation, before: Array) -> Array:

@@ -122,6 +122,25 @@ def test_the_mode_is_restored_after_exceptions(mode):
     assert jax.config.jax_enable_x64 is mode and jnp.ones(1).dtype == (jnp.float64 if mode else jnp.float32)
 
 
+@pytest.mark.parametrize("before", ["jit", "float64", "float32"])
+@pytest.mark.parametrize("after", ["float64", "float32"])
+@pytest.mark.parametrize("use", [jnp.sum, lambda c: jnp.clip(c, 0, 1).sum(), lambda c: jnp.cumsum(c)[-1]])
+def test_arrays_of_numpy_that_fn_closes_over_may_have_been_seen_in_the_other_mode(before, after, use):
+    constant = np.linspace(0, 1, 4)
+
+    def fn(x):
+        return jax.lax.scan(lambda carry, _: (carry * use(constant), None), x, None, 2)[0] + use(constant)
+
+    with jax.enable_x64(False):
+        jax.clear_caches()
+        if before == "jit":
+            jax.jit(fn)(jnp.ones(2))
+        else:
+            flat(fn, np.ones(2, before))
+        f = flat(fn, np.ones(2, after))
+        np.testing.assert_allclose(f(np.tile(f.x, (40, 1))), np.full((40, 2), 6.0), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_low_precision_is_shown_to_the_users_code_alone(mode, dtype):
     x = jnp.asarray([1.5, 2.0], dtype)

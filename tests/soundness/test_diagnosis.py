@@ -157,6 +157,36 @@ def test_entries_that_should_be_zero_are_no_multiple_of_others(backend: str) -> 
     assert not any("times" in text for text in told(function, arguments, backend=backend, **options))
 
 
+def rough(x: Any) -> Any:
+    """Sums whose digits are noise from the first on."""
+    t = np.sin(x * 7.123e8) * 43758.5453
+    return np.sum(x) + np.sum(t - np.floor(t))
+
+
+def test_what_is_not_told_is_not_called_right() -> None:
+    def fn(x: Any, y: Any, z: Any) -> Any:
+        return np.sum(x**2), np.sum(z**2) + rough(y)
+
+    def jac(x: Any, y: Any, z: Any) -> Any:
+        return (3 * x, 0 * y, 0 * z), (0 * x, 1 + 0 * y, 2 * z)
+
+    found = told(fn, (X, X + 0.5, X - 0.5), backend="numpy", jac=jac)
+    assert any("the gradient of inputs[0] is wrong" in text for text in found)
+    assert not any("only" in text or "inputs[1] is right" in text for text in found)
+
+
+@pytest.mark.parametrize("wrong", [1, 5, 6])
+def test_lists_say_where_they_are_cut(wrong: int) -> None:
+    def jac(*xs: Any) -> Any:
+        return tuple((2 + (k < wrong) * X) * x for k, x in enumerate(xs))
+
+    found = told(lambda *xs: sum(np.sum(x**2) for x in xs), (X,) * 11, backend="numpy", jac=jac)
+    (text,) = [text for text in found if "is right" in text]
+    listed = text.split(" is wrong; that of ")
+    assert text.startswith("only ") and [part.count("inputs") for part in listed] == [min(wrong, 4), min(11 - wrong, 4)]
+    assert ["..." in part for part in listed] == [wrong > 4, True]
+
+
 CLIPPED = {
     "it takes the absolute value of the cotangent": lambda xp, g, x: (abs(g) * xp.cos(x),),
     "the cotangent is multiplied in twice": lambda xp, g, x: (g * g * xp.cos(x),),
