@@ -75,7 +75,9 @@ class Numerical:
             self._long(directions, found, sure, context)
             average(self.sampler, found, partial(self._own_far, context), self.rules)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
-            found.status[self._nothing(found) & (found.status > Status.UNRESOLVED)] = Status.UNRESOLVED
+            nothing, unknown = are_nothing(found, self.sampler, self._steepness, self.rules)
+            found.status[nothing & (found.status > Status.UNRESOLVED)] = Status.UNRESOLVED
+            found.status[unknown] = np.minimum(found.status[unknown], np.int8(Status.INCONCLUSIVE))
             unperturbed = ~np.isfinite(self.sampler.x[directions.columns])
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.sampler.here)] = Status.INCONCLUSIVE
@@ -112,7 +114,8 @@ class Numerical:
         is summed up; but beside values that could hide anything else nothing counts as dust.
         """
         hidden = ~context.tells_zero(found.bar, self.rules.resolution)
-        doubtful = are_all(found, hidden) & ~self._nothing(found) & (hidden | ~are_dust(found, context.dust))
+        nothing, _ = are_nothing(found, self.sampler, self._steepness, self.rules)
+        doubtful = are_all(found, hidden) & ~nothing & (hidden | ~are_dust(found, context.dust))
         if np.count_nonzero(doubtful.any(axis=1)) <= 4 * SUSPECTS:
             self._follow(found.directions, found, ~doubtful, context)
         if not (np.abs(found.analytical[found.status == Status.OK]) > 0).any():
@@ -255,9 +258,6 @@ class Numerical:
         """The same for the long ladder, once f has been seen on the short one."""
         reach = self._steepness.or_more(self.sampler.aside).curved
         return replace(self._own(context, chosen), reach=reach, bend=self.sampler.bend)
-
-    def _nothing(self, found: Entries) -> Mask:
-        return are_nothing(found, self.sampler, self._steepness, self.rules)
 
 
 def _keep(reading: Reading, found: Entries, places: tuple[Index, Index], kept: Mask) -> None:

@@ -61,7 +61,7 @@ class Sampler:
         self.rng = rng
         self.jitter = jitter
         self._noise = noise
-        self._travel: Array | None = None
+        self._afar: Array | None = None
 
     @property
     def magnitude(self) -> Array:
@@ -111,16 +111,14 @@ class Sampler:
         # A barrier that the larger steps meet says nothing of x.
         return np.asarray(np.min((curl + error) / sampled.up[:, 0] ** 2, axis=0))
 
-    def travel(self, farthest: float) -> Array:
-        """How far f goes where all inputs move, by up to ``farthest``, shape (m,)."""
-        if self._travel is None:
+    def afar(self, farthest: float) -> Array:
+        """f where all inputs move, by up to ``farthest``, shape (b, m)."""
+        if self._afar is None:
             lines = signed(np.random.Generator(np.random.PCG64(ASIDE)), 0.5, 1.0, (ASIDE, self.x.size))
             steps = farthest * np.array([1.0, -1.0, 0.25, -0.25, 0.0625, -0.0625])
             X = self.x + steps[:, None, None] * lines * self._scale()
-            with np.errstate(all="ignore"):
-                away = np.abs(self.f(X.reshape(-1, self.x.size)) - self.here)
-            self._travel = np.max(away, axis=0, initial=0.0, where=np.isfinite(away))
-        return self._travel
+            self._afar = self.f(X.reshape(-1, self.x.size))
+        return self._afar
 
     def moved(self, derivatives: Array, farthest: float) -> Array:
         """How far f goes, by steps of up to ``farthest``, if its values hide that; else inf; shape (m,).
@@ -133,7 +131,9 @@ class Sampler:
             return np.full_like(self.magnitude, np.inf)
         if self._noise is None:
             self.measure_noise()
-        moved = self.travel(farthest)
+        with np.errstate(all="ignore"):
+            away = np.abs(self.afar(farthest) - self.here)
+        moved = np.max(away, axis=0, initial=0.0, where=np.isfinite(away))
         return np.where(hiding & (moved > 2 * self.noise.of(self.magnitude, self.eps)), moved, np.inf)
 
     def climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:

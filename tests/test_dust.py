@@ -103,6 +103,18 @@ def test_an_output_that_is_rounding(nothing, place):
     assert check_flat(f, x, J).verdict in ("mismatch", "inconclusive")
 
 
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("size", [0.0, 2e-16, 1e-15])
+@pytest.mark.parametrize("n", [3, 5, 12])
+def test_an_output_that_is_rounding_and_nothing_beside_it(nothing, size, n):
+    """It may be exactly 0 at all points nearby, or at nearly all, and show no noise."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, dust = rng.uniform(-1.5, 1.5, n), rng.uniform(-size, size, (1, n))
+        for shift, verdicts in ((0.0, ("ok", "inconclusive")), (1e-9, ("mismatch", "inconclusive"))):
+            assert check_flat(lambda X: nothing(X)[:, None], x, dust + shift, seed).verdict in verdicts
+
+
 def softmax(X):
     p = np.exp(X - X.max(axis=1, keepdims=True))
     return p / p.sum(axis=1, keepdims=True)
