@@ -46,6 +46,12 @@ class Slot:
         """Where the stored numbers of a sparse tensor lie in its dense form."""
         return _sparse.places(self.tensor).flatten()
 
+    @property
+    def is_part(self) -> bool:
+        """Whether the user's tensor is a view of a larger one, which copies of it have nothing of."""
+        tensor = self.tensor
+        return not self.sparse and tensor.untyped_storage().nbytes() > tensor.numel() * tensor.itemsize
+
     def values(self, rows: Array) -> Tensor:
         """Fresh numbers of the user's strides and device: (n,) -> shape, (b, n) -> (b,) + shape."""
         leaf, many = self.leaf, rows.shape[:-1]

@@ -136,7 +136,7 @@ class Program:
         """
         try:
             return self.returned(row, thorough=True)
-        except RuntimeError:
+        except RuntimeError as error:
             self.state.restore()
             self._only_copies = True
             with suppress(Exception):
@@ -144,6 +144,12 @@ class Program:
                 if self.findings:
                     return returned
             self._only_copies = False
+            if "storage" in str(error) and any(slot.is_part for slot in self.slots):
+                part = next(slot.path for slot in self.slots if slot.is_part)
+                error.add_note(
+                    f"{part} is a part of a larger tensor, and check_grad calls the function with copies of that part "
+                    "alone: make a view that reaches beyond it (as_strided) inside the function, of the larger tensor"
+                )
             raise
 
     def returned(self, row: Array, thorough: bool = False) -> Any:

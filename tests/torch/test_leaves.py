@@ -147,3 +147,10 @@ def test_low_precision_is_evaluated_in_float64(dtype):
     f = flatten(lambda x, y: x * y, real(2).to(dtype), real(2))
     assert (f.eps, f.inputs[0].dtype) == (2**-52, str(dtype).removeprefix("torch."))
     assert [finding.kind for finding in f.findings] == ["promotion"] * (dtype != torch.float64)
+
+
+def test_a_view_that_reaches_beyond_its_part_is_told_why_it_fails():
+    part = real(6)[:3].requires_grad_()
+    with pytest.raises(RuntimeError, match="storage") as caught:
+        flatten(lambda x: torch.as_strided(x, (2, 2), (3, 1)), part)
+    assert "inputs[0] is a part of a larger tensor" in caught.value.__notes__[0]
