@@ -60,7 +60,7 @@ def accept(
     right = difference <= tolerance
     right &= bar <= np.maximum(tolerance, np.multiply(size, 1e-6, out=size), out=tolerance)
     right &= (claimed > context.negligible) & (claimed < np.inf)
-    right |= (claimed == 0) & no_value & (bar <= context.nothing)
+    right |= (claimed == 0) & no_value & (bar <= context.nothing) & context.tells_zero(bar, rules.resolution)
     return Acceptance(value, bar, right & ~_bent(samples, here, h, error, rules.rtol * context.scale))
 
 

@@ -9,16 +9,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+from multigrad import _arguments
+from multigrad._arguments import MODES
 from multigrad._belongings import Belongings
 from multigrad._nearby import look_nearby
 from multigrad._progress import Progress
 from multigrad._report import GradReport, refused
-from multigrad._run import MEMORY, MODES, run_check
+from multigrad._run import MEMORY, run_check
 from multigrad._second import with_second_order
 from multigrad._verdict import Verdict
 from multigrad.backends import (
@@ -39,8 +39,6 @@ from multigrad.errors import (
     NonDifferentiableWarning,
 )
 from multigrad.tree import walk
-
-METHODS = ("auto", "full", "probe")
 
 
 def check_grad(
@@ -115,7 +113,7 @@ def check_grad(
     """
     started = time.perf_counter()
     arguments = as_arguments(inputs)
-    _validate(fn, jac, modes, method, order, eps, rtol, atol, executor)
+    _validate(fn, jac, modes, method, order, eps, rtol, atol, seed, executor, progress, raise_exception, max_memory)
     adapter = choose_backend(backend, arguments)
     extra = accept_options(adapter, {"jac": jac, "params": params, **backend_options}, OPTIONS)
     options = Options(jac=jac, params=params, seed=seed, extra=extra)
@@ -127,10 +125,10 @@ def check_grad(
             run_check,
             modes=modes,
             method=method,
-            eps=eps,
-            rtol=rtol,
-            atol=atol,
-            seed=seed,
+            eps=None if eps is None else float(eps),
+            rtol=None if rtol is None else float(rtol),
+            atol=float(atol),
+            seed=int(seed),
             max_memory=max_memory,
             farthest=BESIDE if belongings.searches else FARTHEST,
             progress=shown,
@@ -192,7 +190,11 @@ def choose_backend(name: str, arguments: tuple[Any, ...]) -> Backend:
             "bad_backend",
             f"backend must be a name, not a {type(name).__name__}; several inputs go into a tuple: check_grad(fn, (x, y))",
         )
-    return backend_of([leaf for _, leaf in walk(arguments)]) if name == "auto" else get_backend(name)
+    if name != "auto":
+        return get_backend(name)
+    leaves = [leaf for _, leaf in walk(arguments)]
+    _arguments.validate_leaves(leaves)
+    return backend_of(leaves)
 
 
 def announce(report: GradReport) -> None:
@@ -208,42 +210,29 @@ def announce(report: GradReport) -> None:
 def _validate(
     fn: object,
     jac: object,
-    modes: Sequence[str],
-    method: str,
-    order: int,
-    eps: float | None,
-    rtol: float | None,
-    atol: float,
+    modes: object,
+    method: object,
+    order: object,
+    eps: object,
+    rtol: object,
+    atol: object,
+    seed: object,
     executor: object,
+    progress: object,
+    raise_exception: object,
+    max_memory: object,
 ) -> None:
-    if not callable(fn):
-        raise InvalidUse("not_callable", f"fn must be callable, not {type(fn).__name__}")
-    if jac is not None and not callable(jac):
-        raise InvalidUse(
-            "not_callable",
-            f"jac must be callable as fn is, not {type(jac).__name__}; for numbers, jac=lambda *_: numbers",
-        )
-    validate_order_and_modes(order, modes)
-    if method not in METHODS:
-        raise InvalidUse("unknown_method", f"method must be one of {METHODS}, not {method!r}")
-    validate_tolerances(eps=eps, rtol=rtol, atol=atol)
-    if eps == 0:
-        raise InvalidUse("bad_tolerance", "eps, the step, must not be 0")
-    if executor is not None and not hasattr(executor, "submit"):
-        kind = type(executor).__name__
-        raise InvalidUse("not_an_executor", f"executor must be a concurrent.futures.Executor, not {kind}")
-
-
-def validate_tolerances(**named: float | None) -> None:
-    """Refuse tolerances, by name, that are negative or not finite."""
-    for name, value in named.items():
-        if value is not None and not (np.isfinite(value) and value >= 0):
-            raise InvalidUse("bad_tolerance", f"{name} must be a finite number that is not negative, not {value!r}")
-
-
-def validate_order_and_modes(order: int, modes: Sequence[str]) -> None:
-    """Refuse orders and modes that there are not."""
-    if order not in (1, 2):
-        raise InvalidUse("bad_order", f"order must be 1 or 2, not {order!r}")
-    if isinstance(modes, str) or not modes or not set(modes) <= set(MODES):
-        raise InvalidUse("unknown_mode", f"modes must be a tuple of some of {MODES}, not {modes!r}")
+    _arguments.validate_callable("fn", fn)
+    if jac is not None:
+        _arguments.validate_callable("jac", jac, "it is called as fn is; for numbers, jac=lambda *_: numbers")
+    _arguments.validate_order(order)
+    _arguments.validate_modes(modes)
+    _arguments.validate_method(method)
+    _arguments.validate_tolerances(atol=atol, **({} if rtol is None else {"rtol": rtol}))
+    if eps is not None:
+        _arguments.validate_step(eps)
+    _arguments.validate_seed(seed)
+    _arguments.validate_memory(max_memory)
+    _arguments.validate_flags(raise_exception=raise_exception, **({} if progress is None else {"progress": progress}))
+    if executor is not None:
+        _arguments.validate_executor(executor)

@@ -9,6 +9,7 @@ import numpy as np
 
 from multigrad._directions import Directions, Index, share_of
 from multigrad._dust import ULPS, rounding_dust
+from multigrad._kinks import Mask
 from multigrad.backends import Array, Leaf
 
 
@@ -23,6 +24,7 @@ class Context:
         noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
         reach: how steep its curvature makes f a step away (``Steepness.curved``), shape (m,).
         bend: the size of f's second derivatives, by the scale of the inputs, shape (m,).
+        moved: how far f goes at all, shape (m,), where its values are so large that they say nothing of it; else inf.
     """
 
     scale: Array
@@ -31,6 +33,7 @@ class Context:
     noise: Array
     reach: Array
     bend: Array
+    moved: Array
 
     @classmethod
     def along(
@@ -50,7 +53,8 @@ class Context:
         scale = np.broadcast_to(np.maximum(beside.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
-        return cls(scale, row, dust, np.zeros_like(here), np.zeros_like(here), np.zeros_like(here))
+        unknown, anywhere = np.zeros_like(here), np.full_like(here, np.inf)
+        return cls(scale, row, dust, noise=unknown, reach=unknown, bend=unknown, moved=anywhere)
 
     def of(self, c: Index | slice) -> Context:
         """Some of the directions."""
@@ -60,7 +64,7 @@ class Context:
     def at(self, c: Index, i: Index) -> Context:
         """Some of the places (direction, output), as one direction with as many outputs."""
         row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
-        return Context(scale, row, dust, self.noise[i], self.reach[i], self.bend[i])
+        return Context(scale, row, dust, self.noise[i], self.reach[i], self.bend[i], self.moved[i])
 
     @property
     def negligible(self) -> Array:
@@ -69,8 +73,12 @@ class Context:
 
     @property
     def nothing(self) -> Array:
-        """A bar as small as this around 0 says that an entry is 0."""
+        """A bar as small as this around 0 says that an entry is 0, or too small to be seen beside the values."""
         return np.asarray(np.maximum(1e-9, 64 * self.noise) * np.maximum(self.scale, self.reach))
+
+    def tells_zero(self, bar: Array, resolution: float) -> Mask:
+        """Whether a bar around 0 is so small that the slope of an f that goes as far as it does would show."""
+        return np.asarray(bar <= resolution * self.moved)
 
     def stationary(self, eps: float) -> Array:
         """The derivative may be as large as this a few roundings of x away from a point where it is 0.

@@ -86,7 +86,8 @@ def estimate(
     twice, twice_noise = extrapolate(once, once_noise, ratio ** orders[1])
     value, bar = quotient[-1], xp.full_like(quotient[-1], xp.inf)
     for skip, (a, n) in enumerate([(quotient, noise), (once, once_noise), (twice, twice_noise)]):
-        bars = _bars(a, n, once, once_noise, skip, xp) if len(a) > 1 else ()
+        power = ratio ** (orders[0] + skip * (orders[1] - orders[0]))
+        bars = _bars(a, n, once, once_noise, skip, power, xp) if len(a) > 1 else ()
         for k in range(1, len(bars)):  # a first rung has nothing to be compared with
             wide = bars[k] if least is None else xp.maximum(bars[k], least[k])
             value, bar = xp.where(wide < bar, a[k], value), xp.where(wide < bar, wide, bar)
@@ -99,14 +100,14 @@ def extrapolate(a: Array, noise: Array, power: float) -> tuple[Array, Array]:
     return a[1:] + (a[1:] - a[:-1]) / w, ((w + 1) * noise[1:] + noise[:-1]) / w
 
 
-def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp: Any) -> Any:
+def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, power: float, xp: Any) -> Any:
     """Bar of each rung of a column of the tableau; infinite where a rung has no neighbours or is contradicted.
 
     ``tail`` is the column whose smaller steps may contradict; ``skip`` is how many rungs more than one a candidate
-    of ``a`` uses.
+    of ``a`` uses, whose error falls by ``power`` from a rung to the next.
     """
     gap = xp.abs(a[1:] - a[:-1])
-    following = gap[1:] - noise[2:]
+    following = _following(gap, noise, power, xp)
     following = xp.where(following > 0, following, 0.0)  # a following step below the rounding of x is NaN
     spread = xp.concatenate([xp.full_like(a[:1], xp.inf), xp.maximum(gap[:-1], following), gap[-1:]])
     # Where neighbours part more and more as steps get smaller, a limit is not in sight.
@@ -124,6 +125,17 @@ def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, xp:
     held = slice(0, len(floor))
     against = (floor > a[held] + bars[held]) | (ceiling < a[held] - bars[held])
     return xp.concatenate([xp.where(against, xp.inf, bars[held]), bars[len(floor) :]])
+
+
+def _following(gap: Array, noise: Array, power: float, xp: Any) -> Any:
+    """How far each rung but the first and the last is from the next, less what noise may make of that.
+
+    Two steps that agree better than the step before them lets expect do so by accident, as where the error changes its
+    sign between them. What the next step is off by is no noise then, as far as that expectation goes.
+    """
+    expected = xp.concatenate([xp.full_like(gap[:1], xp.inf), gap[:-2] / power])
+    accident = xp.where(expected < gap[1:], expected, gap[1:])
+    return xp.maximum(gap[1:] - noise[2:], accident)
 
 
 def _from_below(rungs: Array, combine: Any) -> Array:

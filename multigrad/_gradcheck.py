@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from multigrad import _arguments
 from multigrad._analytical import reverse_jacobian
 from multigrad._check import as_arguments, choose_backend
 from multigrad._directions import Directions
@@ -59,7 +60,11 @@ def gradcheck(
     """
     arguments = as_arguments(inputs)
     leaves = [leaf for _, leaf in walk(arguments)]
-    _validate(leaves, eps, check_sparse_nnz)
+    _arguments.validate_callable("func", func)
+    _arguments.validate_step(eps)
+    _arguments.validate_tolerances(atol=atol, rtol=rtol)
+    _arguments.validate_flags(raise_exception=raise_exception, check_sparse_nnz=check_sparse_nnz)
+    _validate(leaves, check_sparse_nnz)
     adapter = choose_backend("auto", arguments)
     f = adapter.flatten(func, arguments, Options(native=True))
     numerical = _central_differences(f, eps)
@@ -74,9 +79,7 @@ def gradcheck(
     return False
 
 
-def _validate(leaves: list[Any], eps: float, check_sparse_nnz: bool) -> None:
-    if not (np.isfinite(eps) and eps > 0):
-        raise InvalidUse("bad_tolerance", f"eps, the step, must be a finite number above 0, not {eps!r}")
+def _validate(leaves: list[Any], check_sparse_nnz: bool) -> None:
     asked = [leaf.requires_grad for leaf in leaves if hasattr(leaf, "requires_grad")]
     if asked and not any(asked):
         raise InvalidUse(

@@ -178,7 +178,7 @@ def _look_along(sampler: Sampler, directions: Directions, rules: Rules) -> Readi
     """The derivatives along directions, read off the long ladder; shapes (C, m)."""
     sampled = sampler.climb(directions, long_ladder(rules.eps, sampler.x[directions.columns], rules.farthest))
     nothing = np.zeros((len(directions), len(sampler.here)))
-    context = Context(nothing, nothing, nothing, nothing[0], nothing[0], nothing[0])
+    context = Context(*[nothing] * 3, *[nothing[0]] * 4)
     two = read(sampled, sampler.here, sampler.noise, nothing, context, rules)
     # A kink beside x is one at x for who takes it for noise.
     return two.bold.where(two.cautious.broken & ~two.bold.broken, two.cautious)

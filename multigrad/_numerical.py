@@ -74,7 +74,9 @@ class Numerical:
             self._long(directions, found, sure, context)
             average(self.sampler, found, partial(self._own_far, context), self.rules)
             _verdict.admit_cone_tips(found.status, analytical, found.broken)
-            found.status[self._nothing(found) & (found.status > Status.UNRESOLVED)] = Status.UNRESOLVED
+            nothing, unknown = are_nothing(found, self.sampler, self._steepness, self.rules)
+            found.status[nothing & (found.status > Status.UNRESOLVED)] = Status.UNRESOLVED
+            found.status[unknown] = np.minimum(found.status[unknown], np.int8(Status.INCONCLUSIVE))
             unperturbed = ~np.isfinite(self.sampler.x[directions.columns])
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.sampler.here)] = Status.INCONCLUSIVE
@@ -110,7 +112,9 @@ class Numerical:
         It is dust nevertheless where f does not move on the large steps of the long ladder either, as a softmax that
         is summed up; but beside values that could hide anything else nothing counts as dust.
         """
-        doubtful = are_all(found) & ~self._nothing(found) & ~are_dust(found, context.dust)
+        hidden = ~context.tells_zero(found.bar, self.rules.resolution)
+        nothing, _ = are_nothing(found, self.sampler, self._steepness, self.rules)
+        doubtful = are_all(found, hidden) & ~nothing & (hidden | ~are_dust(found, context.dust))
         if np.count_nonzero(doubtful.any(axis=1)) <= 4 * SUSPECTS:
             self._follow(found.directions, found, ~doubtful, context)
         if not (np.abs(found.analytical[found.status == Status.OK]) > 0).any():
@@ -241,7 +245,9 @@ class Numerical:
 
     def _context(self, directions: Directions, analytical: Array) -> Context:
         at = self.sampler
-        return Context.along(directions, analytical, at.x, at.here, self.outputs, self.rules.eps)
+        context = Context.along(directions, analytical, at.x, at.here, self.outputs, self.rules.eps)
+        derivatives = np.max(np.abs(analytical), axis=0, initial=0.0, where=np.isfinite(analytical))
+        return replace(context, moved=at.moved(derivatives, self.rules.farthest))
 
     def _own(self, context: Context, block: Index | slice) -> Context:
         """What some of the directions are judged against, now that f has been seen."""
@@ -251,9 +257,6 @@ class Numerical:
         """The same for the long ladder, once f has been seen on the short one."""
         reach = self._steepness.or_more(self.sampler.aside).curved
         return replace(self._own(context, chosen), reach=reach, bend=self.sampler.bend)
-
-    def _nothing(self, found: Entries) -> Mask:
-        return are_nothing(found, self.sampler, self._steepness, self.rules)
 
 
 def _keep(reading: Reading, found: Entries, places: tuple[Index, Index], kept: Mask) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from multigrad import _kinks, _verdict
 from multigrad._context import Context
-from multigrad._estimate import CENTRAL, Estimate, estimate, extrapolate, quotients, tail_noise
+from multigrad._estimate import CENTRAL, Estimate, Quotients, estimate, extrapolate, quotients, tail_noise
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
@@ -26,6 +26,8 @@ OVERWHELMED = 0.25
 MEETS = 0.01
 # The smallest moves of a value that is all rounding, of which the largest is at most so many.
 QUANTA = 256
+# A slope of so many bars is hardly one.
+FAINT = 10.0
 # How much further than its values a slope would have to take f, for these to deny it though they are all rounding:
 # on steps of the root of eps, where kinks are looked for, it is still beyond them.
 STEEP = 2.0**32
@@ -85,9 +87,11 @@ class TwoReadings:
         doubted: where the bold reading is milder than the cautious one.
         flat: where f does not change over the smallest steps: up to which step; elsewhere 0.
         drowned: where f jumps about by much of its size over the smallest steps: what it does is beyond any reading.
-        trusted: where a derivative of 0 was accepted since f does not change over the smallest steps.
+        trusted: where a derivative of 0 was accepted since f does not change over the smallest steps, though it has a
+            slope over larger ones.
         meant: where a derivative of 0 may be meant: f does not change over steps at which the slope that it has at
             larger ones would show in any rounding but that of float32.
+        nil: where the derivative is said to be 0 and f is.
         idle: where an entry is as small as rounding may leave it, and f moves as rounding does, by no more than that.
         coarse: with the noise of the arithmetic that the values are rounded in.
         rounded: where f does not change over the smallest steps, and its values are those of such an arithmetic.
@@ -100,6 +104,7 @@ class TwoReadings:
     drowned: Mask
     trusted: Mask
     meant: Mask
+    nil: Mask
     idle: Mask
     coarse: Reading
     rounded: Mask
@@ -112,6 +117,9 @@ class TwoReadings:
         settled = self.bold.where(self.doubted & ~staircase, self.cautious)
         denied = (settled.status < Status.INCONCLUSIVE) & (self.bold.status == Status.MISMATCH) & (self.flat == 0)
         denied |= (settled.status == Status.MISMATCH) & (self.drowned | self.meant)
+        # Where f is 0 and stands still its terms cancel, and nothing tells how large their rounding is a step away.
+        faint = (self.flat > 0) & (np.abs(settled.value) <= FAINT * settled.bar)
+        denied |= (settled.status == Status.MISMATCH) & self.nil & faint
         untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
         status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
         open_ = (status == Status.NONDIFFERENTIABLE) | (status == Status.INCONCLUSIVE)
@@ -154,6 +162,7 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     steep = np.abs(analytical) * np.fmax.reduce(samples.up, axis=0) > STEEP * largest
     drowned &= np.isfinite(analytical) & ~(steep & _has_few_bits(samples, largest))
     trusted = (analytical == 0) & (flat > 0) & (flat < FLAT) & (cautious.status < Status.NONDIFFERENTIABLE)
+    trusted &= _slopes_beyond(quotients(samples, here, loud, rules.eps), samples.up, flat)
     meant = (analytical == 0) & (np.abs(cautious.value) * flat > ROUNDINGS * rules.eps * largest)
     meant &= ~looks_single(samples, here)
     # Over the smallest steps noise that is denied grows as the quotients at a jump do, which would excuse anything.
@@ -163,12 +172,18 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     excused |= lost & (cautious.status == Status.MISMATCH)
     doubted = (bold.status < cautious.status) & ~excused
     idle = (np.abs(analytical) <= context.dust) & _is_rounding(samples, here, context.dust)
+    nil = (analytical == 0) & (here == 0)
     unit = max(SINGLE, rules.written / 2)
     rounded = (flat > 0) & ((cautious.status == Status.MISMATCH) | (bold.status == Status.MISMATCH))
     rounded &= looks_single(samples, here, unit)
     coarser = replace(rules, eps=max(rules.eps, 2 * unit))
     coarse = _read(samples, here, loud, infinite, analytical, context, coarser) if rounded.any() else cautious
-    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, idle, coarse, rounded)
+    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, nil, idle, coarse, rounded)
+
+
+def _slopes_beyond(q: Quotients, steps: Array, flat: Array) -> Mask:
+    """Whether f has a slope, and not only a bend, on some step beyond those at which it is ``flat``, (C, m)."""
+    return np.asarray(((steps > flat) & (np.abs(q.central) > q.central_noise)).any(axis=0))
 
 
 def _is_rounding(samples: Samples, here: Array, dust: Array) -> Mask:

@@ -19,6 +19,7 @@ from multigrad._analytical import (
     reverse,
     tangent_probe,
 )
+from multigrad._arguments import MODES
 from multigrad._cancellation import excuse_cancellation
 from multigrad._conclusion import Seen, conclude
 from multigrad._detached import only_attached
@@ -48,7 +49,6 @@ from multigrad.batches import DOUBLES, Batched
 from multigrad.errors import Defect, InvalidUse, Unsupported, first_line
 from multigrad.findings import Finding
 
-MODES = ("reverse", "forward")
 # n (n + m) of the largest Jacobian without sparsity that is compared in full unless asked for: half an hour's work.
 FULL = 2**27
 # Bytes that a full comparison needs for each entry, and those it may have unless more are allowed.

@@ -25,6 +25,8 @@ LONG = 2**16
 STEEP = 1e-10
 # Lines along which all inputs are moved.
 ASIDE = 4
+# Values so many times as large as the derivatives hide what these are.
+HIDING = 1e6
 # Noise of values, relative to their size, is no excuse beyond this: entries are then not small, but hidden.
 NOISIEST = 1e-4
 
@@ -59,6 +61,7 @@ class Sampler:
         self.rng = rng
         self.jitter = jitter
         self._noise = noise
+        self._afar: Array | None = None
 
     @property
     def magnitude(self) -> Array:
@@ -107,6 +110,31 @@ class Sampler:
         error = 4 * self.noise.of(np.abs(self.here), self.eps)
         # A barrier that the larger steps meet says nothing of x.
         return np.asarray(np.min((curl + error) / sampled.up[:, 0] ** 2, axis=0))
+
+    def afar(self, farthest: float) -> Array:
+        """f where all inputs move, by up to ``farthest``, shape (b, m)."""
+        if self._afar is None:
+            lines = signed(np.random.Generator(np.random.PCG64(ASIDE)), 0.5, 1.0, (ASIDE, self.x.size))
+            steps = farthest * np.array([1.0, -1.0, 0.25, -0.25, 0.0625, -0.0625])
+            X = self.x + steps[:, None, None] * lines * self._scale()
+            self._afar = self.f(X.reshape(-1, self.x.size))
+        return self._afar
+
+    def moved(self, derivatives: Array, farthest: float) -> Array:
+        """How far f goes, by steps of up to ``farthest``, if its values hide that; else inf; shape (m,).
+
+        Values that are large beside the ``derivatives``, of that shape, are not what a derivative of 0 is told by: a
+        constant that is added to f changes neither. Where f does not go beyond its noise there is nothing to hide.
+        """
+        hiding = self.magnitude > HIDING * derivatives
+        if not hiding.any():
+            return np.full_like(self.magnitude, np.inf)
+        if self._noise is None:
+            self.measure_noise()
+        with np.errstate(all="ignore"):
+            away = np.abs(self.afar(farthest) - self.here)
+        moved = np.max(away, axis=0, initial=0.0, where=np.isfinite(away))
+        return np.where(hiding & (moved > 2 * self.noise.of(self.magnitude, self.eps)), moved, np.inf)
 
     def climb(self, directions: Directions, exponents: Array) -> _ladder.Samples:
         """Evaluate f on a ladder of steps; where the noise is unknown it is measured in the same batch."""

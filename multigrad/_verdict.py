@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from multigrad._context import Context
 from multigrad._estimate import Estimate
-from multigrad._kinks import Kinks
+from multigrad._kinks import Kinks, Mask
 from multigrad.backends import FARTHEST, Array
 
 Codes = npt.NDArray[np.int8]
@@ -86,7 +86,7 @@ class Judgement:
     """The statuses of entries, and which of them need no second look; shape (C, m)."""
 
     status: Codes
-    sharp: npt.NDArray[np.bool_]
+    sharp: Mask
 
 
 def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> Judgement:
@@ -95,9 +95,9 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     An entry that is sharp is resolved to 1e-6, or a clear 0. The short ladder can only accept such, never accuse.
     """
     value, bar = estimate.value, estimate.bar
-    claimed, seen = np.abs(analytical), np.abs(value)
+    claimed = np.abs(analytical)
     # Where f is infinite a step away nothing was seen, however large it is.
-    size = np.maximum(claimed, np.where(np.isfinite(value), seen, 0.0))
+    size = np.maximum(claimed, np.where(np.isfinite(value), np.abs(value), 0.0))
     difference = np.abs(analytical - value)
     # What the two sides may differ by, besides the bar.
     noise = 4 * context.noise * context.scale
@@ -105,29 +105,39 @@ def judge(analytical: Array, estimate: Estimate, context: Context, rules: Rules)
     # Beside an infinite value every difference is within a fraction of it.
     agrees = (difference <= tol + bar) & np.isfinite(difference)
     # An entry that is smaller than what noise excuses would agree with its negative.
-    told = agrees & ((claimed > noise) | (claimed == 0))
+    nil = (analytical == 0) & context.tells_zero(bar, rules.resolution)
+    told = agrees & ((claimed > noise) | nil)
     resolved = told & (bar <= np.maximum(tol, 1e-6 * size))
     if resolved.all():
         return Judgement(np.zeros(analytical.shape, np.int8), resolved)
-    no_value = (seen <= bar) & (bar <= context.nothing)
-    dust = (claimed <= context.dust) & no_value
-    # A row that is dust altogether has nothing else to measure its bars by; the short ladder does not tell such.
-    only_dust = (context.scale <= context.dust) & (seen <= bar) & (bar <= context.dust)
-    # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
-    still = (analytical == 0) & (value == 0)
-    zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
-    lost = (size < DENORMAL) & ((bar < DENORMAL) | no_value)
+    zero, dust, small = _small(analytical, estimate, context, rules)
+    small |= agrees & (claimed <= context.negligible) & (bar <= context.nothing)
+    small |= agrees & ~told & (bar <= tol)
     status = np.full(analytical.shape, Status.INCONCLUSIVE, np.int8)
     status[(difference > tol + 2 * bar) & np.isfinite(bar)] = Status.MISMATCH
-    status[np.maximum(claimed, seen + bar) <= context.stationary(rules.eps)] = Status.UNRESOLVED
-    status[agrees & (claimed <= context.negligible) & (bar <= context.nothing)] = Status.UNRESOLVED
-    status[dust | only_dust | lost | (still & (bar <= rules.resolution * context.scale))] = Status.UNRESOLVED
-    status[agrees & ~told & (bar <= tol)] = Status.UNRESOLVED
-    status[zero | (told & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
+    status[small | dust] = Status.UNRESOLVED
+    status[(zero & nil) | (told & (bar <= np.maximum(tol, rules.resolution * size)))] = Status.OK
     broken = ~np.isfinite(analytical)
     status[broken] = Status.INCONCLUSIVE
     status[broken & np.isfinite(bar)] = Status.MISMATCH
-    return Judgement(status, (resolved | zero | dust) & ~broken)
+    return Judgement(status, (resolved | (zero & nil) | dust) & ~broken)
+
+
+def _small(analytical: Array, estimate: Estimate, context: Context, rules: Rules) -> tuple[Mask, Mask, Mask]:
+    """Which entries are 0 and shown to be, which are clearly dust, and which others are too small to resolve."""
+    value, bar = estimate.value, estimate.bar
+    claimed, seen = np.abs(analytical), np.abs(value)
+    no_value = (seen <= bar) & (bar <= context.nothing)
+    # Next to a kink the steps at which f stands still are short, and 0 is told only as far as they reach.
+    still = (analytical == 0) & (value == 0)
+    zero = ((analytical == 0) & no_value) | (still & (bar <= 1e-6 * context.scale))
+    dust = (claimed > 0) & (claimed <= context.dust) & no_value
+    small = np.maximum(claimed, seen + bar) <= context.stationary(rules.eps)
+    small |= still & (bar <= rules.resolution * context.scale)
+    # A row that is dust altogether has nothing else to measure its bars by; the short ladder does not tell such.
+    small |= (context.scale <= context.dust) & (seen <= bar) & (bar <= context.dust)
+    small |= (np.fmax(claimed, seen) < DENORMAL) & ((bar < DENORMAL) | no_value)
+    return zero, dust, small
 
 
 def admit_kinks(status: Codes, analytical: Array, kinks: Kinks) -> Codes:
@@ -141,7 +151,7 @@ def admit_kinks(status: Codes, analytical: Array, kinks: Kinks) -> Codes:
     return status
 
 
-def admit_cone_tips(status: Codes, analytical: Array, broken: npt.NDArray[np.bool_]) -> None:
+def admit_cone_tips(status: Codes, analytical: Array, broken: Mask) -> None:
     """Take NaN for an answer where f has a kink along every input that it depends on, as norm(x) has at 0.
 
     The gradient is undefined there, and NaN says so; at the edge of a single ramp it is a wrong choice. In place.
@@ -158,7 +168,7 @@ def spare_scale_conflicts(
     estimate: Estimate,
     column: Array,
     column_noise: Array,
-    straddling: npt.NDArray[np.bool_],
+    straddling: Mask,
     rules: Rules,
 ) -> Codes:
     """Take back a mismatch where three consecutive other steps support the analytical value.

@@ -64,4 +64,5 @@ def context_of(analytical: Array, here: Array, noise: Noise) -> Context:
         noise.relative + RULES.eps,
         np.zeros_like(here),
         np.zeros_like(here),
+        np.full_like(here, np.inf),
     )

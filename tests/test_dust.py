@@ -65,7 +65,9 @@ def test_a_row_that_is_dust_altogether(claimed, status):
     """The imaginary part of a real number: its row holds nothing that its dust could be measured by."""
     one = np.ones((1, 1))
     zero = np.zeros(1)
-    context = Context(scale=claimed * one, row=claimed * one, dust=2e-14 * one, noise=zero, reach=zero, bend=zero)
+    context = Context(
+        scale=claimed * one, row=claimed * one, dust=2e-14 * one, noise=zero, reach=zero, bend=zero, moved=zero + np.inf
+    )
     estimate = Estimate(np.full((1, 1), 3e-17), np.full((1, 1), 2e-16))
     assert judge(np.full((1, 1), claimed), estimate, context, Rules.for_eps(2.0**-52, None, 0.0)).status == status
 
@@ -97,6 +99,18 @@ def test_an_output_that_is_rounding(nothing, place):
     assert check_flat(f, x, J).verdict == "ok"
     J[1, 1] = 1e-9
     assert check_flat(f, x, J).verdict in ("mismatch", "inconclusive")
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("size", [0.0, 2e-16, 1e-15])
+@pytest.mark.parametrize("n", [3, 5, 12])
+def test_an_output_that_is_rounding_and_nothing_beside_it(nothing, size, n):
+    """It may be exactly 0 at all points nearby, or at nearly all, and show no noise."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, dust = rng.uniform(-1.5, 1.5, n), rng.uniform(-size, size, (1, n))
+        for shift, verdicts in ((0.0, ("ok", "inconclusive")), (1e-9, ("mismatch", "inconclusive"))):
+            assert check_flat(lambda X: nothing(X)[:, None], x, dust + shift, seed).verdict in verdicts
 
 
 def softmax(X):
@@ -221,3 +235,49 @@ def test_what_oscillates_from_one_number_to_the_next_is_no_rounding(size, seed):
     J = size * np.cos(x**3) * 3 * x**2
     report = check_flat(lambda X: size * np.sin(X**3).sum(axis=1, keepdims=True), x, J[None])
     assert report.verdict != "mismatch"
+
+
+HIDDEN = {
+    "a wave": (np.sin, np.cos),
+    "a square": (lambda X: X**2, lambda x: 2 * x),
+    "a bend": (lambda X: np.log1p(np.exp(3 * X)), lambda x: 3 / (1 + np.exp(-3 * x))),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+@pytest.mark.parametrize("offset", [1e12, 1e13, -1e14, 1e15])
+@pytest.mark.parametrize("x", [0.7, -0.4, 2.9])
+def test_large_values_do_not_say_that_a_derivative_is_0(name, offset, x):
+    """They are constant but for rounding on all steps at which a slope of 1 is looked for first."""
+    f, derivative = HIDDEN[name]
+    right = derivative(np.array([x]))[:, None]
+    for claimed in (0.0 * right, -right, 1e-17 * right):
+        assert check_flat(lambda X: offset + f(X), np.array([x]), claimed).verdict in ("mismatch", "inconclusive")
+    assert check_flat(lambda X: offset + f(X), np.array([x]), right).verdict in ("ok", "inconclusive")
+
+
+@pytest.mark.parametrize("offset", [1e12, 1e13, -1e14, 1e15])
+@pytest.mark.parametrize("x", [[0.7], [-0.4, 0.2, 5.0]])
+def test_the_derivative_of_a_large_constant_is_0(offset, x):
+    def constant(X):
+        return np.full((len(X), 1), offset)
+
+    def of_the_first(X):
+        return np.concatenate([offset + 0 * X[:, :1], np.sin(X)], axis=1)
+
+    x = np.array(x)
+    assert check_flat(constant, x, np.zeros((1, len(x)))).verdict == "ok"
+    assert check_flat(of_the_first, x, np.concatenate([np.zeros((1, len(x))), np.diag(np.cos(x))])).verdict == "ok"
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e-14])
+@pytest.mark.parametrize("x", [0.2, -0.3, 0.49])
+@pytest.mark.parametrize("f", [np.round, lambda X: np.maximum(X - 0.5, 0), lambda X: np.floor(np.abs(X))])
+def test_what_is_0_here_and_not_farther_away_is_no_rounding(unit, x, f):
+    """A straight-through rule for steps of 1e-15 has a derivative as small as rounding leaves of terms of size 1."""
+    for claimed, verdicts in (
+        (0.0, ("ok",)),
+        (unit, ("mismatch", "inconclusive")),
+        (-unit, ("mismatch", "inconclusive")),
+    ):
+        assert check_flat(lambda X: unit * f(X), np.array([x]), [[claimed]]).verdict in verdicts

@@ -88,6 +88,7 @@ FLOORS = (  # from the top: an import only ever points down, or to a neighbour o
         "_colouring",
     },  # concepts
     {"backends", "tree", "user_jac"},  # the contract, and what adapters share
+    {"_arguments"},
     {"findings", "errors"},  # words
 )
 

@@ -226,3 +226,32 @@ def test_the_steps_of_rounding_are_no_kink_of_a_small_term(seed):
 
     J = np.concatenate([np.cos(x[:1]), small / np.cosh(x[1:]) ** 2])[None]
     assert check_flat(f, x, J, seed).verdict in ("ok", "inconclusive")
+
+
+# Functions that are 0 where x is, to the second order or the third; of most, the terms that cancel have their rounding.
+FLAT_AT_0 = {
+    "tanhshrink": lambda X: X - np.tanh(X),
+    "x - atan": lambda X: X - np.arctan(X),
+    "x - x / (1 + x**2)": lambda X: X - X / (1 + X**2),
+    "x - sin": lambda X: X - np.sin(X),
+    "1 - cos": lambda X: 1 - np.cos(X),
+    "exp - 1 - x": lambda X: np.exp(X) - 1 - X,
+    "3 - cos": lambda X: 3 - 1e-3 * np.cos(X),
+}
+
+
+@pytest.mark.parametrize("name", FLAT_AT_0)
+@pytest.mark.parametrize("n", [1, 3, 5])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("summed", [True, False])
+def test_the_rounding_of_terms_that_cancel_is_no_slope(name, n, seed, summed):
+    def f(X):
+        values = FLAT_AT_0[name](X)
+        return values.sum(axis=1, keepdims=True) if summed else values
+
+    x = np.zeros(n)
+    J = np.zeros((f(x[None]).shape[1], n))
+    even = name in ("1 - cos", "3 - cos")
+    assert check_flat(f, x, J, seed).verdict in (("ok",) if even else ("ok", "inconclusive"))
+    for slope in (1e-3, 1e-9):
+        assert check_flat(f, x, J + slope * np.eye(*J.shape), seed).verdict == "mismatch"

@@ -57,9 +57,10 @@ def test_functions_that_round_on_purpose(quantum):
 @pytest.mark.parametrize("distance", [1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.5])
 @pytest.mark.parametrize("size", [1.0, 1e-6])
 def test_one_step_or_a_dead_zone_is_no_staircase(distance, size):
-    """Their gradient is 0 on the left, however near the end of it is."""
+    """Their gradient is 0 on the left, however near the end of it is, unless the rounding of 3 hides all that f may do."""
     for f in (lambda X: 3 + size * (X > 1), lambda X: 3 + size * np.maximum(X - 1, 0)):
-        verdicts = ("ok", "nondifferentiable") if distance > 1e-11 else ("ok", "nondifferentiable", "inconclusive")
+        hidden = size * distance < 4e-12
+        verdicts = ("ok", "nondifferentiable", "inconclusive") if hidden else ("ok", "nondifferentiable")
         assert check_flat(f, np.array([1 - distance]), [[0.0]]).verdict in verdicts
 
 

@@ -21,7 +21,9 @@ RULES = Rules.for_eps(EPS, None, 0.0)
 
 def status(analytical, value, bar, *, scale=1.0, rules=RULES, noise=EPS, dust=0.0, reach=0.0):
     one = np.ones((1, 1))
-    context = Context(scale * one, scale * one, dust * one, np.array([noise]), np.array([reach]), np.zeros(1))
+    context = Context(
+        scale * one, scale * one, dust * one, np.array([noise]), np.array([reach]), np.zeros(1), np.full(1, np.inf)
+    )
     with np.errstate(invalid="ignore"):
         said = judge(analytical * one, Estimate(value * one, bar * one), context, rules)
     return Status(said.status[0, 0]), bool(said.sharp[0, 0])

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from multigrad._check import as_arguments, validate_order_and_modes, validate_tolerances
-from multigrad._run import MODES
+from multigrad import _arguments
+from multigrad._arguments import MODES
+from multigrad._check import as_arguments
 from multigrad.backends import Backend, available_backends, get_backend
 from multigrad.consistency.call import Call
 from multigrad.consistency.comparison import compare
@@ -87,11 +88,15 @@ def check_consistency(
         (('jax',), 'output')
     """
     started = time.perf_counter()
-    validate_order_and_modes(order, modes)
-    validate_tolerances(rtol=rtol)
-    by_name = _by_backend(functions, backends)
     named = {"mapping": mapping, "jac": jac, "params": params, "options": options}
     accept = (accept,) if isinstance(accept, str) else accept
+    _validate_kinds(functions, backends, reference, named, accept)
+    _arguments.validate_order(order)
+    _arguments.validate_modes(modes)
+    _arguments.validate_tolerances(**({} if rtol is None else {"rtol": rtol}))
+    _arguments.validate_seed(seed)
+    _arguments.validate_flags(raise_exception=raise_exception)
+    by_name = _by_backend(functions, backends)
     _validate(by_name, reference, accept, named)
     call = Call(
         functions=by_name,
@@ -200,6 +205,26 @@ def _inputs(inputs: Any, names: Collection[str]) -> Mapping[str, tuple[Any, ...]
     return dict.fromkeys(names, as_arguments(inputs))
 
 
+def _validate_kinds(
+    functions: object, backends: object, reference: object, by_backend: Mapping[str, Any], accept: object
+) -> None:
+    if not isinstance(functions, Mapping):
+        _arguments.validate_callable(
+            "functions", functions, "or a dict of callables by backend, {'jax': f, 'torch': g}"
+        )
+    if backends is not None:
+        _arguments.validate_names("backends", backends)
+    if reference is not None:
+        _arguments.validate_names("reference", (reference,))
+    kinds = {"mapping": Mapping, "options": Mapping}
+    for argument, value in by_backend.items():
+        if value is not None:
+            _arguments.validate_by_backend(argument, value, kinds.get(argument))
+    for name, jac in (by_backend["jac"] or {}).items():
+        _arguments.validate_callable(f"jac for {name!r}", jac)
+    _arguments.validate_names("accept", accept)
+
+
 def _validate(
     functions: Mapping[str, Any],
     reference: str | None,
@@ -211,8 +236,7 @@ def _validate(
             "too_few_backends", f"a comparison needs two backends; there is {', '.join(functions) or 'none'}"
         )
     for name, fn in functions.items():
-        if not callable(fn):
-            raise InvalidUse("not_callable", f"the function for {name!r} must be callable, not {type(fn).__name__}")
+        _arguments.validate_callable(f"the function for {name!r}", fn)
     named = {"reference": [reference] if reference else [], **{k: list(v or {}) for k, v in by_backend.items()}}
     for argument, names in named.items():
         unknown = sorted(set(names) - set(functions))
