@@ -31,7 +31,7 @@ def doubt(report: GradReport, written: float) -> GradReport:
         report: of a function in its own or a finer arithmetic.
         written: the unit roundoff of the arithmetic that it is written for; 0 if nothing was done about it.
     """
-    if report.verdict is not Verdict.MISMATCH or report.extra:
+    if report.verdict is not Verdict.MISMATCH:
         return report
     wrong = [entry for entry in report.worst if entry.status is Status.MISMATCH]
     largest = max(map(_relative, wrong), default=math.inf)

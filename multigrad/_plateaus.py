@@ -23,6 +23,7 @@ RATIO = 6.0  # of the far ends of one window and the next
 FARTHEST = 2.0**-7  # the last reaches so far; on a slope, where plateaus may be wider, as far as f may be looked at
 # The rounding of float32 arithmetic makes steps of 2**-24 of a value or somewhat more; higher ones may be meant.
 LOW = 2.0**-20
+SINGLE = 2.0**-24
 # Steps as high as this, as a fraction of the values, are those of float64's own rounding: every smooth function has them.
 FINE = 2.0**-50
 # By what factor quotients of a smooth function do not move further away from one rung to the next.
@@ -57,15 +58,15 @@ def straight_steps(samples: Samples, slope: Array, eps: float) -> Array:
     return np.asarray(np.where(np.isfinite(step), step, 0.0))
 
 
-def looks_single(samples: Samples, here: Array) -> Mask:
-    """Where all values are numbers of float32 and as close together as these are, shape (C, m)."""
+def looks_single(samples: Samples, here: Array, unit: float = SINGLE) -> Mask:
+    """Where all values are numbers of that ``unit`` roundoff and as close together as these are, shape (C, m)."""
     values = np.concatenate([samples.plus, samples.minus, np.broadcast_to(here, samples.plus[:1].shape)])
     values = np.sort(np.where(np.isfinite(values), values, here), axis=0)
     steps = np.diff(values, axis=0)
     closest = np.min(np.where(steps > 0, steps, np.inf), axis=0)
-    with np.errstate(over="ignore"):
-        exact = (values.astype(np.float32) == values).all(axis=0)
-    return np.asarray(exact & (closest < 2.0**-22 * np.abs(values).max(axis=0)))
+    mantissa = np.frexp(values)[0] / unit
+    exact = (mantissa == np.round(mantissa)).all(axis=0)
+    return np.asarray(exact & (closest < 4 * unit * np.abs(values).max(axis=0)))
 
 
 def windows(x: Array, directions: Directions, step: float, farthest: float, limit: float) -> Array:

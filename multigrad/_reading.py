@@ -12,7 +12,7 @@ from multigrad._estimate import CENTRAL, Estimate, Quotients, estimate, extrapol
 from multigrad._kinks import Mask
 from multigrad._ladder import Samples
 from multigrad._noise import Noise
-from multigrad._plateaus import FLAT, flat_steps, looks_single
+from multigrad._plateaus import FLAT, SINGLE, flat_steps, looks_single
 from multigrad._verdict import Codes, Rules, Status
 from multigrad.backends import Array
 
@@ -64,6 +64,11 @@ class Reading:
             np.where(chosen, self.singular, other.singular),
         )
 
+    def on_steps(self) -> Reading:
+        """The same of a function that has no derivative, so that it cannot be told whether what was read is meant."""
+        everywhere = np.ones_like(self.broken)
+        return replace(self, status=np.full_like(self.status, Status.INCONCLUSIVE), broken=everywhere)
+
     def untold(self, chosen: Mask) -> Reading:
         """Say of the entries that are ``chosen`` that it cannot be told."""
         return replace(self, status=np.where(chosen, np.int8(Status.INCONCLUSIVE), self.status))
@@ -88,6 +93,8 @@ class TwoReadings:
             larger ones would show in any rounding but that of float32.
         nil: where the derivative is said to be 0 and f is.
         idle: where an entry is as small as rounding may leave it, and f moves as rounding does, by no more than that.
+        coarse: with the noise of the arithmetic that the values are rounded in.
+        rounded: where f does not change over the smallest steps, and its values are those of such an arithmetic.
     """
 
     cautious: Reading
@@ -99,6 +106,8 @@ class TwoReadings:
     meant: Mask
     nil: Mask
     idle: Mask
+    coarse: Reading
+    rounded: Mask
 
     def settle(self, staircase: Mask, high: Mask) -> Reading:
         """Decide between the two, given where a flat f is a staircase, and where one with high steps.
@@ -115,7 +124,10 @@ class TwoReadings:
         status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
         open_ = (status == Status.NONDIFFERENTIABLE) | (status == Status.INCONCLUSIVE)
         status = np.where(self.idle & open_, np.int8(Status.UNRESOLVED), status)
-        return replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
+        settled = replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
+        # Values rounded to few bits may be what f is for, and may hide its slope.
+        spared = self.rounded & (status == Status.MISMATCH) & (self.coarse.status != Status.MISMATCH)
+        return self.coarse.on_steps().where(spared, settled)
 
 
 def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context: Context, rules: Rules) -> TwoReadings:
@@ -160,7 +172,13 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     excused |= lost & (cautious.status == Status.MISMATCH)
     doubted = (bold.status < cautious.status) & ~excused
     idle = (np.abs(analytical) <= context.dust) & _is_rounding(samples, here, context.dust)
-    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, (analytical == 0) & (here == 0), idle)
+    nil = (analytical == 0) & (here == 0)
+    unit = max(SINGLE, rules.written / 2)
+    rounded = (flat > 0) & ((cautious.status == Status.MISMATCH) | (bold.status == Status.MISMATCH))
+    rounded &= looks_single(samples, here, unit)
+    coarser = replace(rules, eps=max(rules.eps, 2 * unit))
+    coarse = _read(samples, here, loud, infinite, analytical, context, coarser) if rounded.any() else cautious
+    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, nil, idle, coarse, rounded)
 
 
 def _slopes_beyond(q: Quotients, steps: Array, flat: Array) -> Mask:

@@ -58,6 +58,7 @@ class Rules:
         eps: unit roundoff of f's arithmetic.
         resolution: an entry must be resolved at least to this relative error to be called ok.
         farthest: the longest step that f is looked at with, in units of the scale of x.
+        written: unit roundoff of the arithmetic that f is written for, where that is coarser.
     """
 
     rtol: float
@@ -65,6 +66,7 @@ class Rules:
     eps: float
     resolution: float
     farthest: float = FARTHEST
+    written: float = 0.0
 
     @classmethod
     def for_eps(cls, eps: float, rtol: float | None, atol: float, written: float = 0.0) -> Rules:
@@ -74,7 +76,8 @@ class Rules:
         an error of few units of roundoff is none, and 1e-6 at most is taken for one.
         """
         if eps < 1e-12:
-            return cls(max(1e-7, min(8 * written, 1e-6)) if rtol is None else rtol, atol, eps, 1e-3)
+            rtol = max(1e-7, min(8 * written, 1e-6)) if rtol is None else rtol
+            return cls(rtol, atol, eps, 1e-3, written=written)
         return cls(max(1e-4, 8 * eps) if rtol is None else rtol, atol, eps, min(0.5, max(2e-2, 64 * eps)))
 
 

@@ -8,7 +8,8 @@ import pytest
 from multigrad._directions import Directions, unit_vectors
 from multigrad._ladder import long_ladder, points, samples
 from multigrad._plateaus import FARTHEST, flat_steps, is_staircase, windows
-from tests.flat import check_flat
+from multigrad._run import run_check
+from tests.flat import Flat, check_flat
 
 EPS = 2.0**-52
 ONE = Directions(1, np.array([0, 1]), np.array([0]), np.array([1.0]))
@@ -111,3 +112,45 @@ def test_long_points_are_not_looked_at_beyond_their_plateau(monkeypatch):
     looked = check_flat(f, np.array([0.5]), np.zeros((1, 1))).evaluations
     monkeypatch.setattr("multigrad._staircases.LONGEST", 0)
     assert check_flat(f, np.array([0.5]), np.zeros((1, 1))).evaluations < looked
+
+
+def rounded(f, dtype):
+    return lambda X: f(X.astype(dtype)).astype(dtype).astype(np.float64)
+
+
+@pytest.mark.parametrize("offset", [300.0, 1e3, 3e4, 1e5])
+@pytest.mark.parametrize("x", [0.3, -0.7, 2.0])
+def test_values_rounded_to_float32_hide_slopes_and_not_those_that_are_twice_as_large(offset, x):
+    """Of a large value the slope shows on steps alone at which it is no longer straight."""
+    f = rounded(lambda X: np.asarray(offset, X.dtype) + np.sin(X), np.float32)
+    J = np.array([[np.cos(x)]])
+    assert check_flat(f, np.array([x]), J).verdict in ("ok", "inconclusive")
+    for wrong in (2 * J, -J, 0.3 * J):
+        verdicts = ("mismatch",) if offset <= 1e3 else ("mismatch", "inconclusive")
+        assert check_flat(f, np.array([x]), wrong).verdict in verdicts
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_derivative_that_is_rounded_as_the_values_are(dtype, seed):
+    """A backward pass in low precision is linear but for its rounding."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=6)
+    f = rounded(lambda X: np.asarray(4, X.dtype) + np.sin(X), dtype)
+
+    class Written(Flat):
+        written = float(np.finfo(dtype).eps)
+
+        def vjp(self, U):
+            return (U.astype(dtype) * np.cos(x).astype(dtype) * dtype(self.J[0, 0])).astype(np.float64)
+
+    for factor, verdicts in ((1.0, ("ok", "inconclusive")), (2.0, ("mismatch",))):
+        flat = Written(f, x, np.full((6, 6), factor))
+        assert run_check(flat, modes=("reverse",), seed=seed).verdict in verdicts
+
+
+@pytest.mark.parametrize("x", [640.3, 1500.8])
+def test_a_function_of_double_that_rounds_to_integers_means_it(x):
+    """Large integers are as close together as numbers of float16 are."""
+    assert check_flat(np.floor, np.array([x]), np.ones((1, 1))).verdict == "mismatch"
+    assert check_flat(np.floor, np.array([x]), np.zeros((1, 1))).verdict == "ok"
