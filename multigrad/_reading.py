@@ -219,7 +219,8 @@ def _read(
     ratio = samples.ratio
     q = quotients(samples, here, noise, rules.eps)
     left, right = _kinks.sides(q, ratio)
-    straddled = _kinks.straddled(q, ratio)
+    smallest = np.maximum(context.stationary(rules.eps), context.negligible)
+    straddled = _kinks.straddled(q, ratio, smallest)
     best = estimate(q.central, q.central_noise, ratio, least=straddled)
     inside = _kinks.edge(q, left, right, ratio)
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
@@ -233,7 +234,6 @@ def _read(
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, straddled > 0, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-    smallest = np.maximum(context.stationary(rules.eps), context.negligible)
     importance = np.maximum(rules.rtol * np.where(np.isfinite(size), size, 0.0), smallest)
     kinks = _kinks.find(q, ratio, importance, left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)

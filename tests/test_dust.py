@@ -339,5 +339,5 @@ def test_a_bump_that_is_lower_than_a_few_roundings_is_not_denied(seed, far):
     x = np.random.default_rng(seed).uniform(0.5, 0.6, 3)
     J = bilateral(x + 1e-30j * np.eye(3)).imag.T / 1e-30
     assert check_flat(bilateral, x, J, seed).verdict == "ok"
-    assert check_flat(bilateral, x, J * [[0.999, 1, 1]], seed).verdict == "mismatch"
-    assert check_flat(bilateral, x, J + [[0, 1e-10, 0]], seed).verdict != "ok"
+    for wrong in (1e-10, 1e-6, 0.1, 3.0):
+        assert check_flat(bilateral, x, J + [[0, wrong, 0]], seed).verdict == "mismatch", wrong
