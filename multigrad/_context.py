@@ -67,9 +67,14 @@ class Context:
         return Context(scale, row, dust, self.noise[i], self.reach[i], self.bend[i], self.moved[i])
 
     @property
+    def tiny(self) -> Array:
+        """Entries as small as this may stay unresolved: no difference of values with the rounding of float64 need show them."""
+        return np.asarray(1e-12 * np.maximum(self.scale, self.row))
+
+    @property
     def negligible(self) -> Array:
-        """Entries as small as this may stay unresolved: no difference of values with that noise can show them."""
-        return np.asarray(np.maximum(1e-12, 64 * self.noise) * np.maximum(self.scale, self.row))
+        """The same for values with that noise."""
+        return np.asarray(np.maximum(self.tiny, 64 * self.noise * np.maximum(self.scale, self.row)))
 
     @property
     def nothing(self) -> Array:

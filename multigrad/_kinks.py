@@ -68,18 +68,19 @@ def suspected(q: Quotients, steps: Array, importance: Array) -> Mask:
     return np.asarray((gap[-1] * steps[-1] > 4 * q.noise[-1]) & (gap[-1] > 0.5 * gap[0]) & (gap[-1] > importance))
 
 
-def straddled(q: Quotients, ratio: float) -> Array:
+def straddled(q: Quotients, ratio: float, least_gap: Array | float = 0.0) -> Array:
     """What a kink between x - h and x + h leaves open at the least, rung by rung; 0 where none shows; (K, C, m).
 
     There is one where the gap does not fall with the step. A central quotient may lie anywhere between the slopes
     beside it, half the gap away from either: on a step much larger than the distance to the kink it is their mean,
-    whichever side x is on. A gap that grows as the steps get smaller has no bound, until it is seen to fall.
+    whichever side x is on. A gap that grows as the steps get smaller has no bound, until it is seen to fall. One below
+    ``least_gap``, (C, m), is no kink: a bump of few roundings that f has returned from on longer steps makes it.
     """
     gap, gap_noise = np.abs(q.forward - q.backward), q.forward_noise + q.backward_noise
     sure = gap - gap_noise
     following = np.concatenate([sure[1:], np.full_like(sure[:1], -np.inf)])
     least = np.where(following > gap * ratio**-FALLING, 0.5 * sure, 0.0)
-    grows = following > gap * ratio**STEADY
+    grows = following > np.maximum(gap * ratio**STEADY, least_gap)
     falls = gap + gap_noise < np.fmax.accumulate(sure, axis=0)
     rungs = np.arange(len(gap))[:, None, None]
     grown, fallen = (np.maximum.accumulate(np.where(mask, rungs, -1), axis=0) for mask in (grows, falls))

@@ -93,6 +93,8 @@ class TwoReadings:
             larger ones would show in any rounding but that of float32.
         nil: where the derivative is said to be 0 and f is.
         idle: where an entry is as small as rounding may leave it, and f moves as rounding does, by no more than that.
+        lost: where an entry that is not 0 is tiny, and f moves by few roundings: on steps at which it would show, an f that
+            is straight for less than that, as the tail of an exponential is, need not show it.
         coarse: with the noise of the arithmetic that the values are rounded in.
         rounded: where f does not change over the smallest steps, and its values are those of such an arithmetic.
     """
@@ -106,6 +108,7 @@ class TwoReadings:
     meant: Mask
     nil: Mask
     idle: Mask
+    lost: Mask
     coarse: Reading
     rounded: Mask
 
@@ -123,7 +126,8 @@ class TwoReadings:
         untold = (self.doubted & high & (settled.status == Status.MISMATCH)) | (self.trusted & staircase & ~high)
         status = np.where(denied | untold, np.int8(Status.INCONCLUSIVE), settled.status)
         open_ = (status == Status.NONDIFFERENTIABLE) | (status == Status.INCONCLUSIVE)
-        status = np.where(self.idle & open_, np.int8(Status.UNRESOLVED), status)
+        open_ |= self.lost & (status == Status.MISMATCH)
+        status = np.where((self.idle | self.lost) & open_, np.int8(Status.UNRESOLVED), status)
         settled = replace(settled, status=status, smooth=np.minimum(self.cautious.smooth, self.bold.smooth))
         # Values rounded to few bits may be what f is for, and may hide its slope.
         spared = self.rounded & (status == Status.MISMATCH) & (self.coarse.status != Status.MISMATCH)
@@ -173,12 +177,14 @@ def read(samples: Samples, here: Array, noise: Noise, analytical: Array, context
     doubted = (bold.status < cautious.status) & ~excused
     idle = (np.abs(analytical) <= context.dust) & _is_rounding(samples, here, context.dust)
     nil = (analytical == 0) & (here == 0)
+    moves = ((samples.plus != here) | (samples.minus != here)).any(axis=0)
+    lost = (analytical != 0) & (np.abs(analytical) <= context.tiny) & _is_rounding(samples, here, context.tiny) & moves
     unit = max(SINGLE, rules.written / 2)
     rounded = (flat > 0) & ((cautious.status == Status.MISMATCH) | (bold.status == Status.MISMATCH))
     rounded &= looks_single(samples, here, unit)
     coarser = replace(rules, eps=max(rules.eps, 2 * unit))
     coarse = _read(samples, here, loud, infinite, analytical, context, coarser) if rounded.any() else cautious
-    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, nil, idle, coarse, rounded)
+    return TwoReadings(cautious, bold, doubted, flat, drowned, trusted, meant, nil, idle, lost, coarse, rounded)
 
 
 def _slopes_beyond(q: Quotients, steps: Array, flat: Array) -> Mask:
@@ -213,7 +219,8 @@ def _read(
     ratio = samples.ratio
     q = quotients(samples, here, noise, rules.eps)
     left, right = _kinks.sides(q, ratio)
-    straddled = _kinks.straddled(q, ratio)
+    smallest = np.maximum(context.stationary(rules.eps), context.negligible)
+    straddled = _kinks.straddled(q, ratio, smallest)
     best = estimate(q.central, q.central_noise, ratio, least=straddled)
     inside = _kinks.edge(q, left, right, ratio)
     at_edge = ~np.isfinite(best.bar) & np.isfinite(inside.bar)
@@ -227,7 +234,6 @@ def _read(
     column, column_noise = extrapolate(q.central, q.central_noise, ratio ** CENTRAL[0])
     status = _verdict.spare_scale_conflicts(status, analytical, best, column, column_noise, straddled > 0, rules)
     size = np.maximum(np.abs(np.where(np.isfinite(analytical), analytical, 0)), np.abs(best.value))
-    smallest = np.maximum(context.stationary(rules.eps), context.negligible)
     importance = np.maximum(rules.rtol * np.where(np.isfinite(size), size, 0.0), smallest)
     kinks = _kinks.find(q, ratio, importance, left, right, infinite)
     status = _verdict.admit_kinks(status, analytical, kinks)

@@ -288,3 +288,63 @@ def test_what_is_0_here_and_not_farther_away_is_no_rounding(unit, x, f):
         (-unit, ("mismatch", "inconclusive")),
     ):
         assert check_flat(lambda X: unit * f(X), np.array([x]), [[claimed]]).verdict in verdicts
+
+
+def weigh(scores):
+    return np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+
+
+def attention(x):
+    scores = x[:, :12].reshape(-1, 4, 3) @ x[:, 12:24].reshape(-1, 3, 4)
+    return (weigh(scores) @ x[:, 24:].reshape(-1, 4, 3)).reshape(len(x), -1)
+
+
+def kernel_mean(x):
+    distances = (x[:, None, :6] - np.linspace(-1, 1, 3)[:, None]) ** 2
+    weights = weigh(-distances / 0.02)
+    return (weights * x[:, None, 6:]).sum(axis=-1)
+
+
+def mixture(x):
+    centres, widths = x[:, None, :4], np.exp(x[:, None, 4:])
+    return np.log((np.exp(-(((np.linspace(-4, 4, 5)[:, None] - centres) / widths) ** 2) / 2) / widths).sum(axis=-1))
+
+
+TAILS = {
+    "attention": (attention, lambda rng: np.concatenate([4 * rng.normal(size=24), rng.normal(size=12)])),
+    "kernel mean": (kernel_mean, lambda rng: rng.uniform(-1, 1, 12)),
+    "mixture": (mixture, lambda rng: np.concatenate([4 * rng.normal(size=4), rng.normal(size=4) / 2 - 1])),
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", TAILS)
+def test_tails_of_exponentials_are_too_small_to_resolve(name, seed):
+    """They are straight over short steps only, which move f by few roundings."""
+    f, draw = TAILS[name]
+    x = draw(np.random.default_rng(seed))
+    J = f(x + 1e-30j * np.eye(x.size)).imag.T / 1e-30
+    assert check_flat(f, x, J, seed).verdict == "ok"
+    rows = np.arange(len(J))
+    largest = np.abs(J).argmax(axis=1)
+    for factor in (0.0, -1.0, 1.001):
+        wrong = J.copy()
+        wrong[rows[:2], largest[:2]] *= factor
+        assert check_flat(f, x, wrong, seed).verdict == "mismatch", factor
+
+
+@pytest.mark.parametrize("far", [0.76, 0.77, 0.78])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_bump_that_is_lower_than_a_few_roundings_is_not_denied(seed, far):
+    """A neighbour's weight falls with its distance in colour: it is narrower than the steps at which it would show."""
+
+    def bilateral(x):
+        apart = x - x[:, :1]
+        distance = np.array([0.0, far, far + 0.01]) + np.where(apart.real < 0, -apart, apart)
+        return (weigh(-50 * distance**2) * x).sum(axis=1, keepdims=True)
+
+    x = np.random.default_rng(seed).uniform(0.5, 0.6, 3)
+    J = bilateral(x + 1e-30j * np.eye(3)).imag.T / 1e-30
+    assert check_flat(bilateral, x, J, seed).verdict == "ok"
+    for wrong in (1e-10, 1e-6, 0.1, 3.0):
+        assert check_flat(bilateral, x, J + [[0, wrong, 0]], seed).verdict == "mismatch", wrong
