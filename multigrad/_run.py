@@ -20,7 +20,7 @@ from multigrad._analytical import (
     tangent_probe,
 )
 from multigrad._arguments import MODES
-from multigrad._cancellation import excuse_cancellation
+from multigrad._cancellation import excuse_cancellation, excuse_named, left_of_nothing
 from multigrad._conclusion import Seen, conclude
 from multigrad._detached import only_attached
 from multigrad._directions import Directions, unit_vectors
@@ -149,8 +149,17 @@ class _Check:
         }
         for mode, make in sides.items():
             leg = self._mode(mode, partial(self._probe, make))
+            if leg is not None and self.unsteady:
+                leg = leg.without_mismatch()
+            elif leg is not None and self.at is not None:
+                leg = excuse_named(leg, self._at, self.f.x)
             if leg is not None:
-                self.seen.probed.append(leg.without_mismatch() if self.unsteady else leg)
+                self.seen.probed.append(leg)
+
+    def _at(self, x: Array) -> FlatFunction:
+        """The function at another point."""
+        assert self.at is not None
+        return only_attached(self.at(x))
 
     def _probe(self, make: Callable[[FlatFunction], Forward | Backward], f: FlatFunction) -> ProbeLeg:
         return Prober(make(f), f, self.values, self.sampler.here, self.rules, self.rng).run()
@@ -259,21 +268,21 @@ class _Check:
         if self.unsteady:
             leg = leg.without_mismatch()
         elif self.at is not None and leg.verdict is Verdict.MISMATCH:
-            at = self.at
-            leg, said = excuse_cancellation(
-                leg, self.seen.broken[leg.mode], self.f.outputs, lambda x: only_attached(at(x)), self.f.x
-            )
+            leg, said = excuse_cancellation(leg, self.seen.broken[leg.mode], self.f.outputs, self._at, self.f.x)
             self.seen.findings += said
         return _purity.allow_undefined(leg, self.sampler.here)
 
     def _judge_probes(self, backward: Reverse) -> None:
         J = backward.jacobian
         # A sparse one has been made of products that no other contradicts.
-        if self.seen.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
+        leg = self.seen.legs[-1]
+        told = leg.verdict is Verdict.MISMATCH or not backward.contradictions
+        if told or isinstance(J, Sparse) or isinstance(leg, SparseLeg):
             return
-        here = self._terms(self.seen.legs[-1])
+        here, nothing = self._terms(leg), left_of_nothing(leg, self.f.outputs)
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
+            dust += np.abs(probe.vector) @ nothing
             wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
             if wrong is not None and self.inexact:
                 self.seen.findings.append(not_exact(self.inexact))
