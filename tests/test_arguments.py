@@ -71,7 +71,9 @@ def squares(x: Any) -> Any:
 
 def grid(table: dict[str, tuple[Any, ...]]) -> list[Any]:
     return [
-        pytest.param(name, value, id=f"{name}={value!r}"[:40]) for name, values in table.items() for value in values
+        pytest.param(name, value, id=f"{name} {type(value).__name__} {k}")
+        for name, values in table.items()
+        for k, value in enumerate(values)
     ]
 
 
