@@ -1,28 +1,35 @@
 """Cancellation: derivatives by AD that are the small difference of large terms, and have the rounding of those.
 
 (x - sin(x)) / x**3 is 1/6 to thirteen digits at x = 1e-3; its derivative, as a formula no less right, has two. How much
-rounding a derivative carries shows on a short line through x, on which it should be a polynomial of low degree.
+rounding a derivative carries shows on a short line through x, on which it should be a polynomial of low degree. Where
+all terms cancel, as in A @ inv(A), nothing else is left of it: then it jumps about 0 on that line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from multigrad._directions import Index
 from multigrad._dust import largest_of_leaf
 from multigrad._kinks import Mask
 from multigrad._leg import Leg
 from multigrad._noise import root_mean_square
+from multigrad._probe_leg import ProbeLeg
 from multigrad._verdict import Status
 from multigrad.backends import Array, FlatFunction, Leaf
 from multigrad.findings import Finding
 
 # On the line, its length in units of x, which is to end before a pole beside x, and the degree.
 POINTS, SHORT, DEGREE = 16, 2.0**-22, 5
+# Where all is rounding, poles may be much nearer, and rounding shows over a few thousand ulp.
+SHORTER = 2.0**-40
 # An error of so many root mean squares of the rounding is none.
 SIGMAS = 6.0
+# A product with a derivative that is all rounding has this many times that of an entry.
+OF_PRODUCTS = 16.0
 # Errors beyond this fraction of an entry, and this of the largest in its output, have another cause.
 LARGEST, DUST = 1e-2, 1e-6
 # A bar around 0, and what is claimed beside it, are nothing up to this fraction of the largest in their output.
@@ -43,33 +50,41 @@ class Beside:
     at: Callable[[Array], FlatFunction]
     x: Array
 
-    def rounding(self, mode: str, doubtful: Mask) -> Array:
-        """What the rows, or columns, with entries in doubt jump about by; 0 for others, and where that can't be seen.
+    def around(self, mode: str, doubtful: Mask, length: float = SHORT) -> tuple[Array, Array]:
+        """What rows, or columns, with entries in doubt jump about by on a line of that length, and their mean.
 
         Args:
             mode: of the derivative, ``reverse`` or ``forward``.
             doubtful: the entries in doubt, shape (m, n).
+            length: in units of x.
+
+        Returns:
+            Two arrays of shape (m, n), 0 and NaN for others, and where that can't be seen.
         """
         forward = mode == "forward"
         wanted = np.flatnonzero(doubtful.any(axis=0 if forward else 1))
-        rounding = np.zeros(doubtful.shape)
-        units = np.zeros((len(wanted), doubtful.shape[1 if forward else 0]))
-        if units.size > AT_MOST:
-            return rounding
+        places = (slice(None), wanted) if forward else (wanted, slice(None))
+        out = np.zeros(doubtful.shape), np.full(doubtful.shape, np.nan)
+        lines = self.on_lines(wanted, doubtful.shape[1 if forward else 0], length, forward)
+        for whole, seen in zip(out, lines, strict=True):
+            whole[places] = seen.T if forward else seen
+        return out
+
+    def on_lines(self, wanted: Index, count: int, length: float, forward: bool) -> tuple[Array, Array]:
+        """The same of some of ``count`` rows, or columns, as rows of arrays."""
+        unseen = np.zeros((len(wanted), 1)), np.full((len(wanted), 1), np.nan)
+        if not 0 < len(wanted) * count <= AT_MOST:
+            return unseen
+        units = np.zeros((len(wanted), count))
         units[np.arange(len(wanted)), wanted] = 1.0
         rng = np.random.default_rng(0)
-        along, steps = rng.choice([-1.0, 1.0], self.x.shape) * self.x, rng.uniform(-SHORT, SHORT, POINTS)
+        along, steps = rng.choice([-1.0, 1.0], self.x.shape) * self.x, rng.uniform(-length, length, POINTS)
         try:
             line = [self.at(self.x + step * along) for step in steps]
             samples = np.stack([f.jvp(units) if forward else f.vjp(units) for f in line])
         except Exception:  # noqa: BLE001, of any type: the function need not be defined there
-            return rounding
-        seen = _off_polynomial(samples, steps / SHORT)
-        if forward:
-            rounding[:, wanted] = seen.T
-        else:
-            rounding[wanted] = seen
-        return rounding
+            return unseen
+        return _off_polynomial(samples, steps / length), samples.mean(axis=0)
 
 
 def leave_dust(leg: Leg, broken: Mask, here: Array, outputs: Sequence[Leaf], beside: Beside) -> Leg:
@@ -93,7 +108,8 @@ def leave_dust(leg: Leg, broken: Mask, here: Array, outputs: Sequence[Leaf], bes
         doubtful &= (claimed > 0) & (claimed <= NOTHING * np.maximum(largest, 1.0))
         if not doubtful.any():
             return leg
-        dust = doubtful & (claimed <= SIGMAS * beside.rounding(leg.mode, doubtful))
+        rounding, _ = beside.around(leg.mode, doubtful)
+        dust = doubtful & (claimed <= SIGMAS * rounding)
     return leg.with_status(Status.UNRESOLVED, dust)
 
 
@@ -112,10 +128,17 @@ def excuse_cancellation(leg: Leg, broken: Mask, outputs: Sequence[Leaf], beside:
     with np.errstate(all="ignore"):
         error, size = np.abs(leg.analytical - leg.numeric), _size(leg)
         small = error <= np.maximum(LARGEST * size, DUST * _largest(size, outputs))
-        doubtful = (leg.status == Status.MISMATCH) & small & ~broken
+        nothing = np.abs(leg.numeric) <= np.maximum(2 * leg.bar, DUST * np.abs(leg.analytical))
+        doubtful = (leg.status == Status.MISMATCH) & (small | nothing) & ~broken
         if not doubtful.any():
             return leg, []
-        excused = doubtful & leg.mismatches_within(SIGMAS * beside.rounding(leg.mode, doubtful))
+        rounding, _ = beside.around(leg.mode, doubtful & small)
+        excused = doubtful & small & leg.mismatches_within(SIGMAS * rounding)
+        rounding, mean = beside.around(leg.mode, doubtful & nothing & ~excused, SHORTER)
+        # All that cancels in one output does so from the same terms.
+        rounding = np.max(rounding, axis=1, keepdims=True, initial=0.0)
+        centred = np.abs(mean - leg.numeric) <= rounding
+        excused |= doubtful & nothing & centred & leg.mismatches_within(SIGMAS * rounding)
         if not excused.any():
             return leg, []
         worst = float(np.max(error / size, where=excused, initial=0.0))
@@ -134,6 +157,38 @@ def _size(leg: Leg) -> Array:
 def _largest(size: Array, outputs: Sequence[Leaf]) -> Array:
     """The largest in the leaf of each row, shape (m, 1), those that are not finite apart."""
     return largest_of_leaf(np.where(np.isfinite(size), size, 0.0).T, outputs)[:, None]
+
+
+def excuse_named(leg: ProbeLeg, beside: Beside) -> ProbeLeg:
+    """Take back the mismatches of a few entries that are all rounding, as ``excuse_cancellation`` does."""
+    wrong = [k for k, (_, _, a, e, bar, status) in enumerate(leg.named) if _is_nothing(a, e, bar, status)]
+    if not wrong:
+        return leg
+    forward = leg.mode == "forward"
+    places = [leg.named[k][1::-1] if forward else leg.named[k][:2] for k in wrong]
+    lines = np.unique([line for line, _ in places])
+    rounding, mean = beside.on_lines(lines, leg.shape[1 if forward else 0], SHORTER, forward)
+    named = list(leg.named)
+    for k, (line, place) in zip(wrong, places, strict=True):
+        i, j, a, e, bar, _ = named[k]
+        here = int(np.searchsorted(lines, line))
+        largest = float(rounding[here].max(initial=0.0))
+        mean_here = float(mean[here, min(place, mean.shape[1] - 1)])
+        if abs(mean_here - e) <= largest and abs(a - e) <= SIGMAS * largest + 2 * bar:
+            named[k] = (i, j, a, e, bar, Status.INCONCLUSIVE)
+    return replace(leg, named=tuple(named))
+
+
+def left_of_nothing(leg: Leg, outputs: Sequence[Leaf]) -> Array:
+    """What products with the derivative may be off by for each output where f shows none, which cannot be told; (m,)."""
+    with np.errstate(all="ignore"):
+        nothing = np.abs(leg.numeric) <= np.maximum(2 * leg.bar, DUST * np.abs(leg.analytical))
+        left = np.where(nothing & (leg.status == Status.INCONCLUSIVE), np.abs(leg.analytical), 0.0)
+    return OF_PRODUCTS * largest_of_leaf(np.where(np.isfinite(left), left, 0.0).T, outputs)
+
+
+def _is_nothing(analytical: float, numeric: float, bar: float, status: Status) -> bool:
+    return status is Status.MISMATCH and abs(numeric) <= max(2 * bar, DUST * abs(analytical))
 
 
 def _off_polynomial(samples: Array, at: Array) -> Array:

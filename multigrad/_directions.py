@@ -14,6 +14,8 @@ Index = npt.NDArray[np.intp]
 
 # Weights are multiples of this fraction of the scale: then x + h * weight is exact for all steps of a short ladder.
 QUANTUM = 2.0**-38
+# The largest power of two is that of this.
+LAST = 1023
 # Inputs smaller than this have a magnitude of their own, below the steps of the ordinary ladders.
 TINY = 2.0**-30
 
@@ -116,7 +118,7 @@ class Directions:
 def scale_of(x: Array) -> Array:
     """The length that counts as one step for each input: abs(x) rounded up to a power of two, and at least 1."""
     magnitude = np.maximum(np.abs(np.where(np.isfinite(x), x, 1.0)), 1.0)
-    return np.exp2(np.ceil(np.log2(magnitude)))
+    return np.exp2(np.minimum(np.ceil(np.log2(magnitude)), LAST))
 
 
 def share_of(x: Array) -> Array:
@@ -131,7 +133,7 @@ def weights_of(x: Array, rng: np.random.Generator) -> Array:
     The factor has a full mantissa: steps that are powers of two alias with periodic functions (every difference
     of sin(2**20 * 2 * pi * x) at x = 0 would be 0).
     """
-    return np.asarray(scale_of(x) * np.round(rng.uniform(0.7, 1.0, x.size) / QUANTUM) * QUANTUM)
+    return np.asarray(scale_of(x) * (np.round(rng.uniform(0.7, 1.0, x.size) / QUANTUM) * QUANTUM))
 
 
 def unit_vectors(x: Array, rng: np.random.Generator) -> Directions:

@@ -16,6 +16,8 @@ from multigrad.backends import FARTHEST, Array
 
 # By what fraction rounding changes a step that counts as exact, and one that is of no use.
 EXACT, LOST = 2.0**-50, 0.02
+# Shorter steps than two to the power of minus this are no normal numbers.
+LOWEST = 1020
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def long_ladder(eps: float, x: Array, farthest: float = FARTHEST) -> Array:
     lowest = round(0.85 * -math.log2(eps))
     tiny = np.abs(x[(x != 0) & (np.abs(x) < TINY)])
     if tiny.size:
-        lowest = max(lowest, math.ceil(-math.log2(tiny.min())) + 20)
+        lowest = max(lowest, min(math.ceil(-math.log2(tiny.min())) + 20, LOWEST))
     step = 2 if -math.log2(eps) > 15 else 1
     return -np.arange(-math.log2(farthest), lowest + 1, step)
 

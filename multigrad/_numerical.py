@@ -27,8 +27,6 @@ from multigrad.backends import Array, Leaf
 
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
-# How much wider than an entry that is tiny the bar of one in a tail may be.
-TAIL = 10
 
 
 class Numerical:
@@ -92,7 +90,7 @@ class Numerical:
         That is so in the tails of exponentials, which are straight over short steps only.
         """
         difference = np.abs(found.analytical - found.value)
-        tiny = (difference <= found.bar) & (difference + found.bar <= TAIL * context.tiny)
+        tiny = (difference <= found.bar) & (difference + found.bar <= context.tiny)
         found.status[tiny & (found.status == Status.INCONCLUSIVE)] = Status.UNRESOLVED
 
     def unfold(self, found: Entries, units: Directions, J: Array) -> Entries:

@@ -20,7 +20,7 @@ from multigrad._analytical import (
     tangent_probe,
 )
 from multigrad._arguments import MODES
-from multigrad._cancellation import Beside, excuse_cancellation, leave_dust
+from multigrad._cancellation import Beside, excuse_cancellation, excuse_named, leave_dust, left_of_nothing
 from multigrad._conclusion import Seen, conclude
 from multigrad._detached import only_attached
 from multigrad._directions import Directions, unit_vectors
@@ -147,8 +147,18 @@ class _Check:
         }
         for mode, make in sides.items():
             leg = self._mode(mode, partial(self._probe, make))
+            if leg is not None and self.unsteady:
+                leg = leg.without_mismatch()
+            elif leg is not None and self.beside is not None:
+                leg = excuse_named(leg, self.beside)
             if leg is not None:
-                self.seen.probed.append(leg.without_mismatch() if self.unsteady else leg)
+                self.seen.probed.append(leg)
+
+    @cached_property
+    def beside(self) -> Beside | None:
+        """The derivative around x, if the function can be made at another point."""
+        at = self.at
+        return Beside(lambda x: only_attached(at(x)), self.f.x) if at is not None else None
 
     def _probe(self, make: Callable[[FlatFunction], Forward | Backward], f: FlatFunction) -> ProbeLeg:
         return Prober(make(f), f, self.values, self.sampler.here, self.rules, self.rng).run()
@@ -256,22 +266,24 @@ class _Check:
             self.seen.findings += said
         if self.unsteady:
             leg = leg.without_mismatch()
-        elif self.at is not None:
-            at, broken = self.at, self.seen.broken[leg.mode]
-            beside = Beside(lambda x: only_attached(at(x)), self.f.x)
-            leg = leave_dust(leg, broken, self.sampler.here, self.f.outputs, beside)
-            leg, said = excuse_cancellation(leg, broken, self.f.outputs, beside)
+        elif self.beside is not None:
+            broken = self.seen.broken[leg.mode]
+            leg = leave_dust(leg, broken, self.sampler.here, self.f.outputs, self.beside)
+            leg, said = excuse_cancellation(leg, broken, self.f.outputs, self.beside)
             self.seen.findings += said
         return _purity.allow_undefined(leg, self.sampler.here)
 
     def _judge_probes(self, backward: Reverse) -> None:
         J = backward.jacobian
         # A sparse one has been made of products that no other contradicts.
-        if self.seen.legs[-1].verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
+        leg = self.seen.legs[-1]
+        told = leg.verdict is Verdict.MISMATCH or not backward.contradictions
+        if told or isinstance(J, Sparse) or isinstance(leg, SparseLeg):
             return
-        here = self._terms(self.seen.legs[-1])
+        here, nothing = self._terms(leg), left_of_nothing(leg, self.f.outputs)
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
+            dust += np.abs(probe.vector) @ nothing
             wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
             if wrong is not None and self.inexact:
                 self.seen.findings.append(not_exact(self.inexact))

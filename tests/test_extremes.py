@@ -90,3 +90,22 @@ def test_beside_0_the_smallest_steps_accuse_nothing_that_is_lost_in_them(f, righ
 def test_beside_0_the_smallest_steps_excuse_nothing_that_is_lost_in_them(seed):
     f, _ = ABSORBING["sines"]
     assert check_flat(f, np.zeros(1), np.array([[1.0]]), seed).verdict != "ok"
+
+
+HUGE = {
+    "x": (lambda X: X, np.ones_like),
+    "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
+    "log": (np.log, lambda x: 1 / x),
+    "cbrt": (np.cbrt, lambda x: 1 / (3 * np.cbrt(x) ** 2)),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+@pytest.mark.parametrize("x", [1e280, 1e295, 1e300, 1e305, 1e307, 1e308])
+def test_inputs_up_to_the_end_of_the_range(name, x):
+    f, derivative = HUGE[name]
+    point = np.array([x, 0.3 * x])
+    right = np.diag(derivative(point))
+    assert check_flat(f, point, right).verdict == "ok"
+    for factor in (1.0001, -1.0):
+        assert check_flat(f, point, right * factor).verdict == "mismatch"

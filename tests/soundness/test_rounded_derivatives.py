@@ -186,3 +186,18 @@ def test_a_backward_that_is_not_linear_is_no_rounding(seed: int) -> None:
     fn, x = ill_conditioned(6, seed, 3)
     assert verdict(lambda x: fn(Clipped.apply(x)), x) == "mismatch"
     assert verdict(lambda x: Clipped.apply(fn(x)), x) == "mismatch"
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_derivative_that_is_all_rounding(condition: float, n: int, seed: int) -> None:
+    """That of A @ inv(A) is 0, and by AD the difference of terms as large as the square of the condition number."""
+    generator = torch.Generator().manual_seed(seed)
+    U, V = (torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=torch.float64))[0] for _ in range(2))
+    sizes = torch.logspace(0, -float(np.log10(condition)), n, dtype=torch.float64)
+    A = (U @ torch.diag(sizes) @ V).tolist()
+    for method in ("full", "probe"):
+        assert verdict(lambda A: A @ torch.linalg.inv(A), A, method=method) in ("ok", "inconclusive")
+    wrong = verdict(lambda A: Scaled.apply(A, 1.01) @ torch.linalg.inv(A), A)
+    assert wrong == "mismatch" if condition != 1e6 else wrong in ("mismatch", "inconclusive")
