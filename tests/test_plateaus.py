@@ -8,7 +8,7 @@ import pytest
 from multigrad._directions import Directions, unit_vectors
 from multigrad._ladder import long_ladder, points, samples
 from multigrad._plateaus import FARTHEST, flat_steps, is_staircase, windows
-from multigrad._run import run_check
+from multigrad._run import Settings, run_check
 from tests.flat import Flat, check_flat
 
 EPS = 2.0**-52
@@ -146,7 +146,7 @@ def test_a_derivative_that_is_rounded_as_the_values_are(dtype, seed):
 
     for factor, verdicts in ((1.0, ("ok", "inconclusive")), (2.0, ("mismatch",))):
         flat = Written(f, x, np.full((6, 6), factor))
-        assert run_check(flat, modes=("reverse",), seed=seed).verdict in verdicts
+        assert run_check(flat, Settings(modes=("reverse",), seed=seed)).verdict in verdicts
 
 
 @pytest.mark.parametrize("x", [640.3, 1500.8])
