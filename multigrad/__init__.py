@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from multigrad._check import check_grad as check_grad
+from multigrad._comparison.verdict import Verdict as Verdict
 from multigrad._gradcheck import gradcheck as gradcheck
-from multigrad._report import GradReport as GradReport
-from multigrad._verdict import Verdict as Verdict
+from multigrad._report.report import GradReport as GradReport
 from multigrad.backends import available_backends as available_backends
 from multigrad.backends import get_backend as get_backend
 from multigrad.errors import ConventionWarning as ConventionWarning

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from multigrad._directions import scale_of
+from multigrad._differences.directions import scale_of
 from multigrad._purity import FEW_ULP
 from multigrad.backends import FlatFunction
 from multigrad.findings import Finding

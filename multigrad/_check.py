@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 from multigrad import _arguments
 from multigrad._arguments import MODES
 from multigrad._belongings import Belongings
+from multigrad._comparison.verdict import Verdict
 from multigrad._nearby import look_nearby
 from multigrad._progress import Progress
-from multigrad._report import GradReport, refused
+from multigrad._report.report import GradReport, refused
 from multigrad._run import MEMORY, Settings, run_check
 from multigrad._second import with_second_order
-from multigrad._verdict import Verdict
 from multigrad.backends import (
     BESIDE,
     FARTHEST,

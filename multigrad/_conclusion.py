@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from multigrad._diagnose import diagnose
-from multigrad._kinks import Mask
-from multigrad._leg import Entry, Leg
-from multigrad._probe_leg import ProbeLeg
-from multigrad._report import GradReport
-from multigrad._sampler import Sampler
-from multigrad._sides import tell_sides
-from multigrad._sparse_leg import MATRICES, SparseLeg
-from multigrad._verdict import Rules, Status, Verdict
+from multigrad._comparison.verdict import Rules, Status, Verdict
+from multigrad._diagnosis.diagnose import diagnose
+from multigrad._diagnosis.sides import tell_sides
+from multigrad._differences.kinks import Mask
+from multigrad._differences.sampler import Sampler
+from multigrad._report.leg import Entry, Leg
+from multigrad._report.probe_leg import ProbeLeg
+from multigrad._report.report import GradReport
+from multigrad._report.sparse_leg import MATRICES, SparseLeg
 from multigrad.backends import FlatFunction
 from multigrad.batches import Batched
 from multigrad.errors import Defect

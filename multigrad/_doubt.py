@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from multigrad._leg import Entry
-from multigrad._report import GradReport
-from multigrad._verdict import Status, Verdict
+from multigrad._comparison.verdict import Status, Verdict
+from multigrad._report.leg import Entry
+from multigrad._report.report import GradReport
 from multigrad.findings import Finding
 from multigrad.precision import DOUBLE
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from multigrad import _arguments
-from multigrad._analytical import reverse_jacobian
+from multigrad._analytical.jacobian import reverse_jacobian
 from multigrad._check import as_arguments, choose_backend
-from multigrad._directions import Directions
-from multigrad._kinks import Mask
-from multigrad._ladder import points
+from multigrad._differences.directions import Directions
+from multigrad._differences.kinks import Mask
+from multigrad._differences.ladder import points
 from multigrad.backends import Array, FlatFunction, Options, place
 from multigrad.batches import Batched
 from multigrad.errors import GradcheckError, InvalidUse

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from multigrad._analytical.symmetric import is_symmetric, keep_symmetric, moves_with_one_triangle
+from multigrad._comparison.verdict import Status, Verdict
 from multigrad._detached import only_attached
-from multigrad._directions import scale_of, signed
+from multigrad._differences.directions import scale_of, signed
 from multigrad._doubt import excusable
-from multigrad._report import GradReport
-from multigrad._symmetric import is_symmetric, keep_symmetric, moves_with_one_triangle
-from multigrad._verdict import Status, Verdict
+from multigrad._report.report import GradReport
 from multigrad.backends import FARTHEST, Array, FlatFunction, Leaf
 from multigrad.findings import Finding
 

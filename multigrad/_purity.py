@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from multigrad._leg import Leg
-from multigrad._sparse_leg import SparseLeg
-from multigrad._verdict import Status, Verdict
+from multigrad._comparison.verdict import Status, Verdict
+from multigrad._report.leg import Leg
+from multigrad._report.sparse_leg import SparseLeg
 from multigrad.backends import Array, FlatFunction, place
 from multigrad.findings import Finding
 

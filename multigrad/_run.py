@@ -10,7 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from multigrad import _purity
-from multigrad._analytical import (
+from multigrad._analytical.cancellation import Beside, excuse_cancellation, excuse_named, leave_dust, left_of_nothing
+from multigrad._analytical.gauge import excuse_phases
+from multigrad._analytical.inexact import excuse_inexact, inexactness, not_exact
+from multigrad._analytical.jacobian import (
     Incompressible,
     Reverse,
     defect_or_note,
@@ -19,31 +22,28 @@ from multigrad._analytical import (
     reverse,
     tangent_probe,
 )
+from multigrad._analytical.symmetric import compare_symmetric
 from multigrad._arguments import MODES
-from multigrad._cancellation import Beside, excuse_cancellation, excuse_named, leave_dust, left_of_nothing
+from multigrad._comparison.dust import dust_of_product
+from multigrad._comparison.entries import Entries
+from multigrad._comparison.fixed_step import compare_at
+from multigrad._comparison.hidden import admit_hidden_kinks
+from multigrad._comparison.numerical import Numerical
+from multigrad._comparison.reading import DROWNED
+from multigrad._comparison.ties import check_ties
+from multigrad._comparison.verdict import Rules, Status, Verdict
 from multigrad._conclusion import Seen, conclude
 from multigrad._detached import only_attached
-from multigrad._directions import Directions, unit_vectors
+from multigrad._differences.directions import Directions, unit_vectors
+from multigrad._differences.sampler import Sampler
 from multigrad._doubt import dispute, doubt, may_stand_on_a_step
-from multigrad._dust import dust_of_product
-from multigrad._entries import Entries
-from multigrad._fixed_step import compare_at
-from multigrad._gauge import excuse_phases
-from multigrad._hidden import admit_hidden_kinks
-from multigrad._inexact import excuse_inexact, inexactness, not_exact
-from multigrad._leg import Leg
-from multigrad._numerical import Numerical
-from multigrad._probe import Backward, Forward, Prober
-from multigrad._probe_leg import ProbeLeg
-from multigrad._reading import DROWNED
-from multigrad._report import GradReport
-from multigrad._sampler import Sampler
-from multigrad._sparse import Sparse
-from multigrad._sparse_leg import MATRICES, SparseLeg
-from multigrad._structure import INPUTS_FROM, Structure, find_structure
-from multigrad._symmetric import compare_symmetric
-from multigrad._ties import check_ties
-from multigrad._verdict import Rules, Status, Verdict
+from multigrad._probing.probe import Backward, Forward, Prober
+from multigrad._report.leg import Leg
+from multigrad._report.probe_leg import ProbeLeg
+from multigrad._report.report import GradReport
+from multigrad._report.sparse_leg import MATRICES, SparseLeg
+from multigrad._sparsity.sparse import Sparse
+from multigrad._sparsity.structure import INPUTS_FROM, Structure, find_structure
 from multigrad.backends import FARTHEST, Array, FlatFunction
 from multigrad.batches import DOUBLES, Batched
 from multigrad.errors import Defect, InvalidUse, Unsupported, first_line

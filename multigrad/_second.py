@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._directions import signed
-from multigrad._dust import ULPS
-from multigrad._leg import Leg
-from multigrad._report import GradReport
-from multigrad._sparse_leg import SparseLeg
-from multigrad._verdict import Status, Verdict
+from multigrad._comparison.dust import ULPS
+from multigrad._comparison.verdict import Status, Verdict
+from multigrad._differences.directions import signed
+from multigrad._report.leg import Leg
+from multigrad._report.report import GradReport
+from multigrad._report.sparse_leg import SparseLeg
 from multigrad.backends import FlatFunction, place
 from multigrad.errors import Defect, InvalidUse, Unsupported
 from multigrad.findings import Finding

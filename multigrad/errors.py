@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from multigrad._report import GradReport
+    from multigrad._report.report import GradReport
     from multigrad.consistency.report import ConsistencyReport
     from multigrad.findings import Finding
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigrad._verdict import Rules
+from multigrad._comparison.verdict import Rules
 from multigrad.backends import Array, Leaf, place
 from multigrad.findings import Finding
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from multigrad import _noise
-from multigrad._directions import scale_of
+from multigrad._differences import noise as _noise
+from multigrad._differences.directions import scale_of
 from multigrad.backends import Array
 from multigrad.findings import Finding
 from multigrad.precision import COARSE, DOUBLE, SINGLE, visible

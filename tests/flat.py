@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from multigrad._report import GradReport
+from multigrad._report.report import GradReport
 from multigrad._run import Settings, run_check
 from multigrad.backends import Array, Leaf
 from multigrad.findings import Finding

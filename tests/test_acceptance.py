@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad import _kinks, _ladder, _verdict
-from multigrad._acceptance import accept
-from multigrad._context import Context
-from multigrad._directions import unit_vectors
-from multigrad._estimate import estimate, quotients
-from multigrad._noise import Noise
-from multigrad._verdict import Rules, Status
+from multigrad._comparison import verdict
+from multigrad._comparison.acceptance import accept
+from multigrad._comparison.context import Context
+from multigrad._comparison.verdict import Rules, Status
+from multigrad._differences import kinks, ladder
+from multigrad._differences.directions import unit_vectors
+from multigrad._differences.estimate import estimate, quotients
+from multigrad._differences.noise import Noise
 from multigrad.backends import Array
 
 RULES = Rules.for_eps(2.0**-52, None, 0.0)
-H = _ladder.short_ladder(RULES.eps)
+H = ladder.short_ladder(RULES.eps)
 FUNCTIONS = {
     "smooth": lambda X: np.stack([np.sin(X.sum(1)), np.exp(X[:, 0]), X[:, 1] ** 3, 0 * X[:, 0]], axis=1),
     "steep": lambda X: np.stack([np.sin(90 * X.sum(1)), np.exp(30 * X[:, 0]), 1 / X[:, 1]], axis=1),
@@ -30,17 +31,17 @@ FUNCTIONS = {
 def test_accepts_what_the_rules_accept(name: str, error: float) -> None:
     f, x = FUNCTIONS[name], np.array([0.3, 0.7, 0.7])
     directions = unit_vectors(x, np.random.default_rng(0))
-    X, up, down = _ladder.points(x, directions, H)
+    X, up, down = ladder.points(x, directions, H)
     with np.errstate(all="ignore"):
         here = f(x[None])[0]
-        sampled = _ladder.samples(f(X), up, down, H)
+        sampled = ladder.samples(f(X), up, down, H)
         noise = Noise(np.full_like(here, 1e-9 if name == "noise" else 1e-16), np.abs(here))
         q = quotients(sampled, here, noise, RULES.eps)
         best = estimate(q.central, q.central_noise, sampled.ratio)
         analytical = best.value * (1 + error)
         context = context_of(analytical, here, noise)
-        said = _verdict.judge(analytical, best, context, RULES)
-        sharp = said.sharp & ~_kinks.suspected(q, sampled.up, RULES.rtol * context.scale)
+        said = verdict.judge(analytical, best, context, RULES)
+        sharp = said.sharp & ~kinks.suspected(q, sampled.up, RULES.rtol * context.scale)
         quick = accept(sampled, np.exp2(H), here, noise, analytical, context, RULES)
     assert not (quick.accepted & ~sharp).any()
     assert (said.status[quick.accepted] == Status.OK).all()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigrad._directions import Directions, scale_of, signed, unit_vectors
+from multigrad._differences.directions import Directions, scale_of, signed, unit_vectors
 
 seeds = st.integers(0, 2**32 - 1)
 

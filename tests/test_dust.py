@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad._context import Context
-from multigrad._estimate import Estimate
+from multigrad._comparison.context import Context
+from multigrad._comparison.verdict import Rules, Status, judge
+from multigrad._differences.estimate import Estimate
 from multigrad._run import Settings, run_check
-from multigrad._verdict import Rules, Status, judge
 from tests.flat import Flat, check_flat
 
 

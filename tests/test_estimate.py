@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from multigrad._directions import scale_of, unit_vectors
-from multigrad._estimate import ONE_SIDED, estimate, extrapolate, quotients, tail_noise
-from multigrad._ladder import long_ladder, points, samples, short_ladder
-from multigrad._noise import lines, measure
+from multigrad._differences.directions import scale_of, unit_vectors
+from multigrad._differences.estimate import ONE_SIDED, estimate, extrapolate, quotients, tail_noise
+from multigrad._differences.ladder import long_ladder, points, samples, short_ladder
+from multigrad._differences.noise import lines, measure
 from tests.shapes import white_noise
 
 EPS = 2.0**-52

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigrad._directions import unit_vectors
-from multigrad._fit import REACHES, STEPS, exponents, fit
-from multigrad._ladder import points
+from multigrad._differences.directions import unit_vectors
+from multigrad._differences.fit import REACHES, STEPS, exponents, fit
+from multigrad._differences.ladder import points
 
 EPS = 2.0**-52
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigrad._directions import unit_vectors
-from multigrad._ladder import long_ladder, points, samples, short_ladder, zeros_ladder
+from multigrad._differences.directions import unit_vectors
+from multigrad._differences.ladder import long_ladder, points, samples, short_ladder, zeros_ladder
 
 DOUBLE, SINGLE, BFLOAT16 = 2.0**-52, 2.0**-23, 2.0**-7
 

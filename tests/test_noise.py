@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigrad._directions import scale_of
-from multigrad._noise import Noise, lines, measure, offset
+from multigrad._differences.directions import scale_of
+from multigrad._differences.noise import Noise, lines, measure, offset
 from tests.shapes import white_noise
 
 EPS = 2.0**-52

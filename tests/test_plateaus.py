@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad._directions import Directions, unit_vectors
-from multigrad._ladder import long_ladder, points, samples
-from multigrad._plateaus import FARTHEST, flat_steps, is_staircase, windows
+from multigrad._differences.directions import Directions, unit_vectors
+from multigrad._differences.ladder import long_ladder, points, samples
+from multigrad._differences.plateaus import FARTHEST, flat_steps, is_staircase, windows
 from multigrad._run import Settings, run_check
 from tests.flat import Flat, check_flat
 
@@ -110,7 +110,7 @@ def test_long_points_are_not_looked_at_beyond_their_plateau(monkeypatch):
     """A look takes two thousand of them, which would be gigabytes."""
     f = lambda X: np.round((X - 0.37) * 1e7) / 1e7
     looked = check_flat(f, np.array([0.5]), np.zeros((1, 1))).evaluations
-    monkeypatch.setattr("multigrad._staircases.LONGEST", 0)
+    monkeypatch.setattr("multigrad._comparison.staircases.LONGEST", 0)
     assert check_flat(f, np.array([0.5]), np.zeros((1, 1))).evaluations < looked
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from multigrad._comparison.verdict import Status
 from multigrad._run import Settings, run_check
-from multigrad._verdict import Status
 from multigrad.backends import Leaf
 from multigrad.precision import Sample, examine
 from multigrad.residual import has_steps

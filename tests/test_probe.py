@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigrad._directions import Index
-from multigrad._probe_leg import ProbeLeg
-from multigrad._report import GradReport
+from multigrad._differences.directions import Index
+from multigrad._probing.search import search
+from multigrad._report.probe_leg import ProbeLeg
+from multigrad._report.report import GradReport
 from multigrad._run import Settings, run_check
-from multigrad._search import search
 from multigrad.backends import Array, Leaf
 from multigrad.errors import InvalidUse
 from tests.flat import Flat

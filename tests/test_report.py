@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from multigrad import check_grad
-from multigrad._leg import Leg
-from multigrad._verdict import Status
+from multigrad._comparison.verdict import Status
+from multigrad._report.leg import Leg
 from tests.flat import check_flat
 
 RIGHT = {"jac": lambda x: 2 * x}

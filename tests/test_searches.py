@@ -11,7 +11,7 @@ import pytest
 
 from multigrad import check_grad
 from multigrad._belongings import Belongings
-from multigrad._plateaus import distances
+from multigrad._differences.plateaus import distances
 from tests.flat import Flat
 
 FEW = 10_000

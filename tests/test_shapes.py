@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from multigrad._verdict import Status
+from multigrad._comparison.verdict import Status
 from tests.flat import check_flat
 from tests.shapes import coupled, white_noise
 

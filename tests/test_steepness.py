@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multigrad import _ladder
-from multigrad._directions import unit_vectors
-from multigrad._steepness import Steepness
+from multigrad._differences import ladder
+from multigrad._differences.directions import unit_vectors
+from multigrad._differences.steepness import Steepness
 from multigrad.backends import Array
 from tests.flat import check_flat
 from tests.test_acceptance import FUNCTIONS, H
@@ -17,13 +17,13 @@ from tests.test_acceptance import FUNCTIONS, H
 @pytest.mark.parametrize("turn", [1, -1])
 def test_the_largest_is_that_of_all_one_sided_quotients(name: str, turn: int) -> None:
     x = turn * np.array([0.3, 0.7, 0.7])
-    X, up, down = _ladder.points(x, unit_vectors(x, np.random.default_rng(0)), H)
+    X, up, down = ladder.points(x, unit_vectors(x, np.random.default_rng(0)), H)
 
     def f(X: Array) -> Array:
         return FUNCTIONS[name](turn * X)
 
     here = f(x[None])[0]
-    sampled = _ladder.samples(f(X), up, down, H)
+    sampled = ladder.samples(f(X), up, down, H)
     expected = np.abs([(sampled.plus - here) / sampled.up, (sampled.minus - here) / sampled.down]).max(axis=(0, 1, 2))
     found = Steepness.of(sampled, here, np.zeros_like(here))
     np.testing.assert_allclose(found.largest, expected, rtol=1e-12)
@@ -34,8 +34,8 @@ def test_the_largest_is_that_of_all_one_sided_quotients(name: str, turn: int) ->
 def test_the_curvature_at_the_point_bounds_it(power: int, least: float, most: float) -> None:
     """As a multiple of what it is at the largest step."""
     x = np.zeros(1)
-    X, up, down = _ladder.points(x, unit_vectors(x, np.random.default_rng(0)), H)
-    sampled = _ladder.samples(X**power, up, down, H)
+    X, up, down = ladder.points(x, unit_vectors(x, np.random.default_rng(0)), H)
+    sampled = ladder.samples(X**power, up, down, H)
     found = Steepness.of(sampled, np.zeros(1), np.zeros(1))
     assert least <= found.curved[0] / found.largest[0] <= most
 

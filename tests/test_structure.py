@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from multigrad import _run
-from multigrad._colouring import colours
-from multigrad._sparse import Pattern
-from multigrad._structure import find_structure
-from multigrad._verdict import Status
+from multigrad._comparison.verdict import Status
+from multigrad._sparsity.colouring import colours
+from multigrad._sparsity.sparse import Pattern
+from multigrad._sparsity.structure import find_structure
 from multigrad.backends import Array
 from multigrad.batches import Batched
 from tests.flat import Flat, check_flat

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigrad._context import Context
-from multigrad._estimate import Estimate
-from multigrad._kinks import Kinks
-from multigrad._verdict import Rules, Status, Verdict, admit_cone_tips, admit_kinks, judge
+from multigrad._comparison.context import Context
+from multigrad._comparison.verdict import Rules, Status, Verdict, admit_cone_tips, admit_kinks, judge
+from multigrad._differences.estimate import Estimate
+from multigrad._differences.kinks import Kinks
 from tests.flat import check_flat
 
 EPS = 2.0**-52

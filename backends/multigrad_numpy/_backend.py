@@ -14,7 +14,7 @@ from multigrad.errors import InvalidUse
 from multigrad.user_jac import UserJacobian
 from multigrad_numpy._function import Derivative, NumpyFunction
 from multigrad_numpy._opinion import refuse_wrong_trace, second_opinion
-from multigrad_numpy._table import register_numpy
+from multigrad_numpy._tracing.table import register_numpy
 
 
 class NumpyBackend:

@@ -13,11 +13,11 @@ import numpy as np
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
 from multigrad.tree import walk
+from multigrad_numpy._ducks.memory import Memory
 from multigrad_numpy._linear import Linearised
-from multigrad_numpy._memory import Memory
-from multigrad_numpy._table import Registered
 from multigrad_numpy._trace import leave, run
-from multigrad_numpy._traced import TracedArray
+from multigrad_numpy._tracing.table import Registered
+from multigrad_numpy._tracing.traced import TracedArray
 
 if TYPE_CHECKING:
     from multigrad_numpy._function import NumpyFunction

@@ -10,12 +10,12 @@ import numpy as np
 from multigrad.backends import Array, Leaf
 from multigrad.errors import Unsupported
 from multigrad.tree import walk
-from multigrad_numpy import _batch_products, _batch_rules  # noqa: F401 - they enter the rules
 from multigrad_numpy._arguments import Arguments
-from multigrad_numpy._batched import BatchArray
-from multigrad_numpy._creation import any_duck
-from multigrad_numpy._memory import Memory
-from multigrad_numpy._rebind import rebind
+from multigrad_numpy._batching import products, rules  # noqa: F401 - they enter the rules
+from multigrad_numpy._batching.batched import BatchArray
+from multigrad_numpy._ducks.creation import any_duck
+from multigrad_numpy._ducks.memory import Memory
+from multigrad_numpy._ducks.rebind import rebind
 from multigrad_numpy._results import Results
 
 

@@ -10,20 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from multigrad.errors import MultigradError, Unsupported
-from multigrad_numpy import (  # noqa: F401 - they enter their rules
-    _rules_elementwise,
-    _rules_joining,
-    _rules_linalg,
-    _rules_order,
-    _rules_scipy_linalg,
-    _rules_statistics,
-)
-from multigrad_numpy._creation import any_duck
-from multigrad_numpy._duck import lower
-from multigrad_numpy._rebind import rebind
-from multigrad_numpy._refusal import STORED, STORED_REMEDY, is_library, refusal
-from multigrad_numpy._rules_scipy import enter_loaded
-from multigrad_numpy._traced import TracedArray
+from multigrad_numpy._ducks.creation import any_duck
+from multigrad_numpy._ducks.duck import lower
+from multigrad_numpy._ducks.rebind import rebind
+from multigrad_numpy._ducks.refusal import STORED, STORED_REMEDY, is_library, refusal
+from multigrad_numpy._rules import elementwise, joining, linalg, order, scipy_linalg, statistics  # noqa: F401 - they enter their rules
+from multigrad_numpy._rules.scipy import enter_loaded
+from multigrad_numpy._tracing.traced import TracedArray
 
 # What NumPy's and SciPy's compiled code says when it is handed traced data.
 _COMPILED = (

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from multigrad.backends import Array
-from multigrad_torch._outputs import pack
+from multigrad_torch._autograd.vmap import vmap
+from multigrad_torch._data.outputs import pack
 from multigrad_torch._program import Program
-from multigrad_torch._vmap import vmap
 
 
 class Batch:

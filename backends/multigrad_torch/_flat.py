@@ -13,10 +13,10 @@ from multigrad.errors import Unsupported
 from multigrad.findings import Finding
 from multigrad.precision import DOUBLE
 from multigrad_torch._batch import Batch
-from multigrad_torch._dtypes import roundoff
+from multigrad_torch._data.dtypes import roundoff
+from multigrad_torch._data.leaves import flat_numbers
 from multigrad_torch._forward import Forward
 from multigrad_torch._gradient import Gradient
-from multigrad_torch._leaves import flat_numbers
 from multigrad_torch._program import Program
 from multigrad_torch._regime import is_double, settle, unsettle
 from multigrad_torch._repeats import again, repeats

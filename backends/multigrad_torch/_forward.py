@@ -11,13 +11,13 @@ from torch.autograd import forward_ad
 
 from multigrad.backends import Array
 from multigrad.errors import Unsupported, first_line
+from multigrad_torch._autograd.decompositions import load_decompositions
+from multigrad_torch._autograd.dropped import Dropped, Hidden, scripted_modules
+from multigrad_torch._autograd.dual import dual, tangent_of
+from multigrad_torch._autograd.vmap import vmap
 from multigrad_torch._batch import refuse_unbatchable
-from multigrad_torch._decompositions import load_decompositions
-from multigrad_torch._dropped import Dropped, Hidden, scripted_modules
-from multigrad_torch._dual import dual, tangent_of
-from multigrad_torch._outputs import pack
+from multigrad_torch._data.outputs import pack
 from multigrad_torch._program import Program
-from multigrad_torch._vmap import vmap
 
 _NO_FORWARD_MODE = ("forward AD", "forward mode AD", "implement the jvp", "forward-mode", "jvp is not implemented")
 

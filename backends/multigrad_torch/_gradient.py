@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from multigrad.backends import Array, Leaf
-from multigrad_torch._cotangents import several
-from multigrad_torch._leaves import Slot, copied
-from multigrad_torch._outputs import has_graph
+from multigrad_torch._autograd.cotangents import several
+from multigrad_torch._data.leaves import Slot, copied
+from multigrad_torch._data.outputs import has_graph
+from multigrad_torch._data.sparse import dense
 from multigrad_torch._params import Params
 from multigrad_torch._program import Program
-from multigrad_torch._promote import AsWritten, Promotion
-from multigrad_torch._sparse import dense
+from multigrad_torch._promotion.promote import AsWritten, Promotion
 
 
 class Gradient(Program):

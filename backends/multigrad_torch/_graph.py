@@ -9,9 +9,9 @@ from typing import Any
 from torch import Tensor
 
 from multigrad.backends import Array
-from multigrad_torch._outputs import has_graph
+from multigrad_torch._data.outputs import has_graph
 from multigrad_torch._program import Program
-from multigrad_torch._promote import AsWritten, Promotion
+from multigrad_torch._promotion.promote import AsWritten, Promotion
 
 
 @dataclass

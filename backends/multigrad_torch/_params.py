@@ -17,9 +17,9 @@ from torch import Tensor
 
 from multigrad.backends import Array
 from multigrad.errors import InvalidUse
-from multigrad_torch._dual import dual
-from multigrad_torch._leaves import Slot
-from multigrad_torch._tree import Tree
+from multigrad_torch._autograd.dual import dual
+from multigrad_torch._data.leaves import Slot
+from multigrad_torch._data.tree import Tree
 
 
 def wanted(fn: Callable[..., Any], option: Any, reached: Mapping[str, Any]) -> dict[str, Tensor]:

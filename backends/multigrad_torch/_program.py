@@ -12,14 +12,15 @@ from torch import Tensor
 from multigrad.backends import Array, Options
 from multigrad.errors import InvalidUse
 from multigrad.findings import Finding
-from multigrad_torch import _captures, _params
-from multigrad_torch._dtypes import WIDE, nominal_dtype
-from multigrad_torch._leaves import Fixed, Slot, copied, sort_out
-from multigrad_torch._outputs import Outputs, pack
+from multigrad_torch import _params
+from multigrad_torch._data import captures
+from multigrad_torch._data.dtypes import WIDE, nominal_dtype
+from multigrad_torch._data.leaves import Fixed, Slot, copied, sort_out
+from multigrad_torch._data.outputs import Outputs, pack
+from multigrad_torch._data.state import State
+from multigrad_torch._data.tree import Tree
 from multigrad_torch._params import Params
-from multigrad_torch._promote import AsWritten, Promotion
-from multigrad_torch._state import State
-from multigrad_torch._tree import Tree
+from multigrad_torch._promotion.promote import AsWritten, Promotion
 
 
 class Program:
@@ -47,7 +48,7 @@ class Program:
         self._places = sort_out(self._tree.leaves)
         self.arguments = [place for place in self._places if isinstance(place, Slot)]
         self.fixed = [place for place in self._places if isinstance(place, Fixed)]
-        reached = _captures.reached(fn)
+        reached = captures.reached(fn)
         known = [*reached.values(), *(place.value for place in self.fixed), options.params]
         self.state = State(*_stateful(known))
         start = self.arguments[-1].leaf.slice.stop if self.arguments else 0

@@ -13,11 +13,11 @@ from multigrad.backends import Array
 from multigrad.batches import Batched
 from multigrad.errors import first_line
 from multigrad.precision import DOUBLE, Sample
-from multigrad_torch._audit import Audit
 from multigrad_torch._batch import Batch
-from multigrad_torch._dtypes import WIDE, roundoff
-from multigrad_torch._leaves import flat_numbers
+from multigrad_torch._data.dtypes import WIDE, roundoff
+from multigrad_torch._data.leaves import flat_numbers
 from multigrad_torch._program import Program
+from multigrad_torch._promotion.audit import Audit
 from multigrad_torch._reverse import Reverse
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from multigrad.backends import Array
 from multigrad.findings import Finding
+from multigrad_torch._autograd.samples import REPARAMETERISED, samples_implicitly
+from multigrad_torch._data.outputs import Outputs, pack
 from multigrad_torch._graph import Graph, trace
-from multigrad_torch._outputs import Outputs, pack
 from multigrad_torch._program import Program
-from multigrad_torch._samples import REPARAMETERISED, samples_implicitly
 
 
 def repeats(program: Program, x: Array) -> tuple[Array, Graph | None]:

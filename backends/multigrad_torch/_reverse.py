@@ -11,14 +11,14 @@ from torch import Tensor
 
 from multigrad.backends import Array, Leaf
 from multigrad.findings import Finding
-from multigrad_torch._cotangents import Cotangent, several
+from multigrad_torch._autograd.cotangents import Cotangent, several
+from multigrad_torch._autograd.refusals import explained
+from multigrad_torch._autograd.vmap import vmap
+from multigrad_torch._data.outputs import pack
 from multigrad_torch._graph import Graph, engine, trace
-from multigrad_torch._outputs import pack
 from multigrad_torch._program import Program
-from multigrad_torch._refusals import explained
 from multigrad_torch._repeats import note_rewritten
 from multigrad_torch._undefined import has_users_code, undefined_gradients
-from multigrad_torch._vmap import vmap
 
 # Of the largest entry: an iteration that goes on from where it stood (spectral norm) changes it by no more once it is done.
 ROUNDING = 2.0**-40

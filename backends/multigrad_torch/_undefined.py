@@ -13,9 +13,9 @@ from torch import Tensor
 from multigrad.backends import Array
 from multigrad.errors import first_line
 from multigrad.findings import Finding
-from multigrad_torch._cotangents import Cotangent
+from multigrad_torch._autograd.cotangents import Cotangent
+from multigrad_torch._data.leaves import flat_numbers
 from multigrad_torch._graph import Graph, engine
-from multigrad_torch._leaves import flat_numbers
 
 _REMEDY = "take None for zeros, or leave ctx.set_materialize_grads as it is"
 # Sums of the same terms in another order.

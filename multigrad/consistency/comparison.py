@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._verdict import Codes, Status
+from multigrad._comparison.verdict import Codes, Status
 from multigrad.consistency.agreement import compare_values, spans
 from multigrad.consistency.blame import blame
 from multigrad.consistency.call import Call, match

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from multigrad._leg import Leg
-from multigrad._sparse_leg import SparseLeg
-from multigrad._verdict import Codes, Status
+from multigrad._comparison.verdict import Codes, Status
+from multigrad._report.leg import Leg
+from multigrad._report.sparse_leg import SparseLeg
 from multigrad.backends import Array
 from multigrad.consistency.agreement import Claim, claims, magnitude, spans
 from multigrad.consistency.answers import NOTHING, Cell, Consistency

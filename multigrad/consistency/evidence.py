@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from multigrad._verdict import Codes, Status
+from multigrad._comparison.verdict import Codes, Status
 from multigrad.consistency.agreement import Claim, claims, compare_jacobians, compare_values, legal_choices
 from multigrad.consistency.blame import Groups, groups, right_group
 from multigrad.consistency.call import Call

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from multigrad._directions import Index
+from multigrad._differences.directions import Index
 from multigrad.backends import Array, Leaf
 from multigrad.errors import InvalidUse
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from multigrad._kinks import Mask
-from multigrad._verdict import Codes, Status
+from multigrad._comparison.verdict import Codes, Status
+from multigrad._differences.kinks import Mask
 from multigrad.backends import Array
 from multigrad.batches import Batched
 from multigrad.consistency.agreement import JITTERS, Claim, spans

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from multigrad._verdict import Status
+from multigrad._comparison.verdict import Status
 from multigrad.consistency.answers import MOVED, NOTHING, Cell, Consistency
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.discrepancies import SHOWN, derivative_cell, table, value_cell

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from multigrad._report import GradReport
+from multigrad._report.report import GradReport
 from multigrad.consistency.answers import Cell, Consistency
 from multigrad.consistency.conventions import Convention
 from multigrad.consistency.matching import Axes

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._directions import signed
+from multigrad._differences.directions import signed
 from multigrad.backends import Array, Leaf
 from multigrad.consistency.evidence import Evidence
 from multigrad.consistency.matching import Pair

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from multigrad import _noise
-from multigrad._directions import Index, scale_of
-from multigrad._leg import Leg
-from multigrad._report import GradReport
+from multigrad._differences import noise as _noise
+from multigrad._differences.directions import Index, scale_of
+from multigrad._report.leg import Leg
+from multigrad._report.report import GradReport
+from multigrad._report.sparse_leg import SparseLeg
 from multigrad._run import Settings, run_check
-from multigrad._sparse_leg import SparseLeg
 from multigrad.backends import Array, Backend, FlatFunction, Options
 from multigrad.batches import Batched
 from multigrad.consistency.matching import Axes, Layout, Pair

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from multigrad._directions import Index
-from multigrad._kinks import Mask
-from multigrad._verdict import Codes, Status
+from multigrad._comparison.verdict import Codes, Status
+from multigrad._differences.directions import Index
+from multigrad._differences.kinks import Mask
 from multigrad.backends import Array
 from multigrad.consistency.agreement import Claim, compare_jacobians, spans
 from multigrad.consistency.conventions import Convention

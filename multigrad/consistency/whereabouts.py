@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from multigrad._verdict import Codes, Status
+from multigrad._comparison.verdict import Codes, Status
 from multigrad.backends import Array
 from multigrad.consistency.agreement import Claim, compare_jacobians, spans
 from multigrad.consistency.matching import Pair

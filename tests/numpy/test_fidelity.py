@@ -14,9 +14,9 @@ import scipy.stats
 
 import multigrad
 from multigrad import check_grad
-from multigrad._verdict import Verdict
+from multigrad._comparison.verdict import Verdict
 from multigrad.errors import Unsupported
-from multigrad_numpy._table import TABLE
+from multigrad_numpy._tracing.table import TABLE
 
 X = np.array([0.7, 1.3, 2.1])
 

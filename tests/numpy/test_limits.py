@@ -17,7 +17,7 @@ from multigrad import Verdict, check_grad
 from multigrad.backends import Options
 from multigrad.errors import InvalidUse, Unsupported
 from multigrad_numpy import NumpyBackend
-from multigrad_numpy._table import TABLE
+from multigrad_numpy._tracing.table import TABLE
 
 X = np.array([0.4, 0.7, 1.2])
 

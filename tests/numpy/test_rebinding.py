@@ -15,8 +15,8 @@ import numpy as np
 from multigrad import Verdict, check_grad
 from multigrad.backends import Options
 from multigrad_numpy import NumpyBackend
-from multigrad_numpy._batched import BatchArray
-from multigrad_numpy._rebind import rebind
+from multigrad_numpy._batching.batched import BatchArray
+from multigrad_numpy._ducks.rebind import rebind
 
 X = np.array([0.4, 0.7, 1.2])
 COUNTER = 0

@@ -10,7 +10,7 @@ import pytest
 import scipy.special as sp
 
 from multigrad import check_grad
-from multigrad._verdict import Verdict
+from multigrad._comparison.verdict import Verdict
 
 ZERO = np.array([0.0, 0.5, 2.0])
 END = np.array([1.0, 0.3, -1.0])

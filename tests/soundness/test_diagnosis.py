@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from multigrad import check_grad
-from multigrad._diagnose import of_cotangent
+from multigrad._diagnosis.diagnose import of_cotangent
 from multigrad.backends import Leaf
 
 from .rules import BACKENDS, with_rule

@@ -8,7 +8,7 @@ from torch import nn
 
 from multigrad import check_grad
 from multigrad.errors import InvalidUse
-from multigrad_torch._captures import reached
+from multigrad_torch._data.captures import reached
 
 from .flattening import flatten, forward, numerical, real, reverse
 

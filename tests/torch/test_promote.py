@@ -9,7 +9,8 @@ from torch.utils._pytree import tree_map
 from multigrad import check_grad
 from multigrad.backends import Options
 from multigrad.precision import DOUBLE
-from multigrad_torch import TorchBackend, _engine
+from multigrad_torch import TorchBackend
+from multigrad_torch._autograd import engine
 
 from .flattening import flatten
 from .low_precision import CASES
@@ -138,7 +139,7 @@ def test_parameters_that_are_checked_beside_the_inputs():
 
 def test_another_release_of_torch_keeps_the_engine_elsewhere(monkeypatch):
     fn, inputs = CASES["inner_grad"].make()
-    monkeypatch.setattr(_engine, "ENGINE", None)
+    monkeypatch.setattr(engine, "ENGINE", None)
     f = flatten(fn, *inputs)
     numerical, analytical, size = directional(f)
     assert f.eps == DOUBLE and abs(numerical - analytical) <= 1e-7 * size

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from multigrad_torch._tree import Tree
+from multigrad_torch._data.tree import Tree
 
 Pair = namedtuple("Pair", "first second")
 

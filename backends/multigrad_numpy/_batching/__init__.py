@@ -1,0 +1,1 @@
+"""The batched array: many rows of inputs through the user's function at once."""

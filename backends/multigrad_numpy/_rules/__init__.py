@@ -1,0 +1,1 @@
+"""What the traced array does for each function of NumPy and SciPy."""
