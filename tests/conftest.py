@@ -25,15 +25,15 @@ HERE = Path(__file__).parent
 
 # Large grids, of which an ordinary run takes one test in so many; `make test-all` takes them whole.
 GRIDS = {
-    "consistency/test_planted_mistakes.py": 3,
-    "consistency/test_ports.py": 8,
-    "consistency/test_suite.py": 12,
+    "consistency/test_planted_mistakes.py": 4,
+    "consistency/test_ports.py": 12,
+    "consistency/test_suite.py": 18,
     "jax/test_promote.py": 8,
     "numpy/test_batched_functions.py": 16,
     "numpy/test_mgh.py": 4,
     "numpy/test_snippets.py": 4,
     "numpy/test_special_functions.py": 8,
-    "numpy/test_traced_functions.py": 48,
+    "numpy/test_traced_functions.py": 72,
     "soundness/test_diagnosis.py": 4,
     "soundness/test_tiny_inputs.py": 3,
     "test_planted_bugs.py": 8,
