@@ -319,12 +319,12 @@ TAILS = {
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", TAILS)
-def test_tails_of_exponentials_are_too_small_to_resolve(name, seed):
-    """They are straight over short steps only, which move f by few roundings."""
+def test_tails_of_exponentials_are_never_called_wrong(name, seed):
+    """They are straight over short steps only, which move f by few roundings: those above 1e-12 of their row stay open."""
     f, draw = TAILS[name]
     x = draw(np.random.default_rng(seed))
     J = f(x + 1e-30j * np.eye(x.size)).imag.T / 1e-30
-    assert check_flat(f, x, J, seed).verdict == "ok"
+    assert check_flat(f, x, J, seed).verdict in ("ok", "inconclusive")
     rows = np.arange(len(J))
     largest = np.abs(J).argmax(axis=1)
     for factor in (0.0, -1.0, 1.001):

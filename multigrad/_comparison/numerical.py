@@ -75,7 +75,6 @@ class Numerical:
                 self.progress("directions compared", block.stop, count)
             self._long(directions, found, sure, context)
             average(self.sampler, found, partial(self._own_far, context), self.rules)
-            self._leave_tiny(found, context)
             verdict.admit_cone_tips(found.status, analytical, found.broken)
             nothing, unknown = are_nothing(found, self.sampler, self._steepness, self.rules)
             found.status[nothing & (found.status > Status.UNRESOLVED)] = Status.UNRESOLVED
@@ -84,15 +83,6 @@ class Numerical:
             found.status[directions.rows[unperturbed]] = Status.UNRESOLVED
             found.status[:, ~np.isfinite(self.sampler.here)] = Status.INCONCLUSIVE
         return found
-
-    def _leave_tiny(self, found: Entries, context: Context) -> None:
-        """What is not told in the end stays unresolved where both sides agree, and what is left to tell is tiny.
-
-        That is so in the tails of exponentials, which are straight over short steps only.
-        """
-        difference = np.abs(found.analytical - found.value)
-        tiny = (difference <= found.bar) & (difference + found.bar <= context.tiny)
-        found.status[tiny & (found.status == Status.INCONCLUSIVE)] = Status.UNRESOLVED
 
     def unfold(self, found: Entries, units: Directions, J: Array) -> Entries:
         """Make the comparison along unit vectors of one along groups.
