@@ -90,7 +90,7 @@ class Sampler:
         lengths = np.linalg.norm(lines, axis=1)
         away = steps[:, None, None] * (lines / lengths[:, None] * self._scale())
         X = self.x + np.stack([away, -away])
-        plus, minus = self.f(X.reshape(-1, self.x.size)).reshape(2, len(steps), ASIDE, -1)
+        plus, minus = self.f(np.concatenate([*X[0], *X[1]])).reshape(2, len(steps), ASIDE, -1)
         taken = np.broadcast_to(steps[:, None, None], (len(steps), ASIDE, 1))
         return ladder.Samples(plus, minus, taken, taken, float(steps[0] / steps[1])), lengths
 
@@ -118,7 +118,7 @@ class Sampler:
             lines = signed(np.random.Generator(np.random.PCG64(ASIDE)), 0.5, 1.0, (ASIDE, self.x.size))
             steps = farthest * np.array([1.0, -1.0, 0.25, -0.25, 0.0625, -0.0625])
             X = self.x + steps[:, None, None] * lines * self._scale()
-            self._afar = self.f(X.reshape(-1, self.x.size))
+            self._afar = self.f(np.concatenate(list(X)))
         return self._afar
 
     def moved(self, derivatives: Array, farthest: float) -> Array:
