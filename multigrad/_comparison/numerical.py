@@ -115,8 +115,11 @@ class Numerical:
         is summed up; but beside values that could hide anything else nothing counts as dust.
         """
         hidden = ~context.tells_zero(found.bar, self.rules.resolution)
+        doubtful = are_all(found, hidden)
+        if not doubtful.any():
+            return
         nothing, _ = are_nothing(found, self.sampler, self._steepness, self.rules)
-        doubtful = are_all(found, hidden) & ~nothing & (hidden | ~are_dust(found, context.dust))
+        doubtful &= ~nothing & (hidden | ~are_dust(found, context.dust))
         if np.count_nonzero(doubtful.any(axis=1)) <= 4 * SUSPECTS:
             self._follow(found.directions, found, ~doubtful, context)
         if not (np.abs(found.analytical[found.status == Status.OK]) > 0).any():

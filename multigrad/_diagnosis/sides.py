@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from multigrad._comparison.verdict import Rules, Status
+from multigrad._comparison.verdict import Rules, Status, Verdict
 from multigrad._differences.directions import scale_of
 from multigrad._differences.kinks import Mask
 from multigrad._differences.sampler import Sampler
@@ -34,6 +34,7 @@ def tell_sides(
     at_kinks = (
         (i, j)
         for leg in legs
+        if leg.verdict is not Verdict.OK
         for i, j, *_, status in leg.worst(rules)
         if status is Status.NONDIFFERENTIABLE
         or (status is Status.MISMATCH and leg.mode in broken and broken[leg.mode][i, j])
