@@ -28,6 +28,8 @@ from multigrad.backends import Array, Leaf
 
 # Directions that go up the long ladder at once; where a whole block of them is wrong, the rest is not tried.
 SUSPECTS = 256
+# Points are made once, and values are gone through dozens of times: so many times as many numbers of them go into a block.
+POINTS = 4
 
 
 class Numerical:
@@ -67,7 +69,7 @@ class Numerical:
             count, m = analytical.shape
             found = Entries.blank(directions, analytical)
             sure = np.empty((count, m), np.bool_)
-            size = max(1, self.sampler.f.workers * BLOCK // max(m, self.sampler.x.size, 1))
+            size = max(1, self.sampler.f.workers * BLOCK // max(m, self.sampler.x.size // POINTS, 1))
             self.sampler.f.expect(2 * len(ladder.short_ladder(self.rules.eps)) * count)
             for start in range(0, count, size):
                 block = slice(start, min(start + size, count))
