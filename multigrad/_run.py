@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from multigrad import _purity
-from multigrad._analytical.cancellation import Beside, excuse_cancellation, excuse_named, leave_dust, left_of_nothing
+from multigrad._analytical.cancellation import Beside, excuse_cancellation, excuse_named, leave_dust
 from multigrad._analytical.gauge import excuse_phases
 from multigrad._analytical.inexact import excuse_inexact, inexactness, not_exact
 from multigrad._analytical.jacobian import (
@@ -277,13 +277,11 @@ class _Check:
         J = backward.jacobian
         # A sparse one has been made of products that no other contradicts.
         leg = self.seen.legs[-1]
-        told = leg.verdict is Verdict.MISMATCH or not backward.contradictions
-        if told or isinstance(J, Sparse) or isinstance(leg, SparseLeg):
+        if leg.verdict is Verdict.MISMATCH or not backward.contradictions or isinstance(J, Sparse):
             return
-        here, nothing = self._terms(leg), left_of_nothing(leg, self.f.outputs)
+        here = self._terms(leg)
         for probe in backward.contradictions:
             dust = dust_of_product(probe.vector, J, here, self.f.inputs, self.f.outputs, self.rules.eps)
-            dust += np.abs(probe.vector) @ nothing
             wrong = probe.disagreement(J, self.rules, self.sampler.noise.relative, dust)
             if wrong is not None and self.inexact:
                 self.seen.findings.append(not_exact(self.inexact))

@@ -28,8 +28,6 @@ POINTS, SHORT, DEGREE = 16, 2.0**-22, 5
 SHORTER = 2.0**-40
 # An error of so many root mean squares of the rounding is none.
 SIGMAS = 6.0
-# A product with a derivative that is all rounding has this many times that of an entry.
-OF_PRODUCTS = 16.0
 # Errors beyond this fraction of an entry, and this of the largest in its output, have another cause.
 LARGEST, DUST = 1e-2, 1e-6
 # A bar around 0, and what is claimed beside it, are nothing up to this fraction of the largest in their output.
@@ -177,14 +175,6 @@ def excuse_named(leg: ProbeLeg, beside: Beside) -> ProbeLeg:
         if abs(mean_here - e) <= largest and abs(a - e) <= SIGMAS * largest + 2 * bar:
             named[k] = (i, j, a, e, bar, Status.INCONCLUSIVE)
     return replace(leg, named=tuple(named))
-
-
-def left_of_nothing(leg: Leg, outputs: Sequence[Leaf]) -> Array:
-    """What products with the derivative may be off by for each output where f shows none, which cannot be told; (m,)."""
-    with np.errstate(all="ignore"):
-        nothing = np.abs(leg.numeric) <= np.maximum(2 * leg.bar, DUST * np.abs(leg.analytical))
-        left = np.where(nothing & (leg.status == Status.INCONCLUSIVE), np.abs(leg.analytical), 0.0)
-    return OF_PRODUCTS * largest_of_leaf(np.where(np.isfinite(left), left, 0.0).T, outputs)
 
 
 def _is_nothing(analytical: float, numeric: float, bar: float, status: Status) -> bool:

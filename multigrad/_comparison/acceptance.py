@@ -1,6 +1,6 @@
 """Acceptance: the entries of the short ladder that are plainly right, at the price of a few dozen passes.
 
-This is what ``_estimate`` and ``_verdict`` say of three rungs, written out: three candidates have neighbours there.
+This is what ``estimate`` and ``judge`` say of three rungs, written out: three candidates have neighbours there.
 It accepts; whatever it does not accept is looked at by the general rules.
 """
 
@@ -95,7 +95,7 @@ def _estimate(samples: Samples, h: Array, error: Array) -> tuple[Array, Array]:
 
 
 def _bent(samples: Samples, here: Array, h: Array, error: Array, importance: Array) -> Mask:
-    """As ``_kinks.suspected``."""
+    """As ``kinks.suspected``."""
     first, last = (np.abs(samples.plus[k] + samples.minus[k] - 2 * here) for k in (0, -1))
     bent = last > np.maximum(4 * error, h[-1] * importance)
     bent &= last > 0.5 * h[-1] / h[0] * first

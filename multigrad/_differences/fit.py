@@ -32,7 +32,7 @@ def exponents(rng: np.random.Generator, farthest: float) -> Array:
 
 
 def fit(values: Array, up: Array, down: Array, at: Array, eps: float, limit: Array) -> Estimate:
-    """Fit f's values at ``_ladder.points``, shape (2 * K * C, m), and keep the fit of smallest bar for each entry.
+    """Fit f's values at ``ladder.points``, shape (2 * K * C, m), and keep the fit of smallest bar for each entry.
 
     Only fits count whose longest step is below ``limit``, shape (C, m).
     """

@@ -1,7 +1,7 @@
 """The batched array: NumPy's own arithmetic on many rows at once, along a hidden leading axis.
 
 It is the user's real arithmetic, without compilation, and views and in-place writes are NumPy's own. An operation
-without a rule in ``_batch_rules`` runs once per row, so every function of NumPy works; a branch on which the rows
+without a rule in ``rules`` runs once per row, so every function of NumPy works; a branch on which the rows
 disagree raises ``Diverged``, and then the whole function has to be run row by row.
 """
 

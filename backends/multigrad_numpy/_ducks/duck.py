@@ -2,7 +2,7 @@
 
 ``DuckArray`` is what the traced and the batched array have in common: a buffer starts *plain*, computed with by NumPy
 itself, and becomes *live* when something that depends on the inputs is stored into it. Its views and their aliasing
-are NumPy's own, see ``_memory``. What a live array computes with is up to the kind.
+are NumPy's own, see ``memory``. What a live array computes with is up to the kind.
 """
 
 from __future__ import annotations

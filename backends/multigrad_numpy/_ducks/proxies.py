@@ -1,7 +1,7 @@
 """What stands in for NumPy, SciPy and ``math`` in the copy of a user's function.
 
 NumPy's protocols cannot dispatch ``np.zeros(3)``, ``np.array([x[0], 1.0])`` or ``math.sin(x)``; a proxy can. Nothing
-of NumPy itself is changed: only code that was copied by ``_rebind`` sees the proxies.
+of NumPy itself is changed: only code that was copied by ``rebind`` sees the proxies.
 """
 
 from __future__ import annotations
