@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +25,14 @@ from multigrad.findings import Finding
 
 # On the line, its length in units of x, which is to end before a pole beside x, and the degree.
 POINTS, SHORT, DEGREE = 16, 2.0**-22, 5
+# As many of them show whether it jumps about at all: by this part of an error that rounding explains.
+FIRST, PART = 2, 32
 # Where all is rounding, poles may be much nearer, and rounding shows over a few thousand ulp.
 SHORTER = 2.0**-40
 # An error of so many root mean squares of the rounding is none.
 SIGMAS = 6.0
-# Errors beyond this fraction of an entry, and this of the largest in its output, have another cause.
+# Errors beyond this fraction of an entry, and this of the largest in its output, have another cause, unless it is the
+# mean that is right.
 LARGEST, DUST = 1e-2, 1e-6
 # A bar around 0, and what is claimed beside it, are nothing up to this fraction of the largest in their output.
 NOTHING = 1e-9
@@ -59,30 +63,52 @@ class Beside:
         Returns:
             Two arrays of shape (m, n), 0 and NaN for others, and where that can't be seen.
         """
-        forward = mode == "forward"
-        wanted = np.flatnonzero(doubtful.any(axis=0 if forward else 1))
-        places = (slice(None), wanted) if forward else (wanted, slice(None))
-        out = np.zeros(doubtful.shape), np.full(doubtful.shape, np.nan)
-        lines = self.on_lines(wanted, doubtful.shape[1 if forward else 0], length, forward)
-        for whole, seen in zip(out, lines, strict=True):
-            whole[places] = seen.T if forward else seen
-        return out
+        lines = _oriented(doubtful, mode)
+        wanted = np.flatnonzero(lines.any(axis=1))
+        out = np.zeros(lines.shape), np.full(lines.shape, np.nan)
+        for whole, seen in zip(out, self.on_lines(wanted, len(lines), length, mode == "forward"), strict=True):
+            whole[wanted] = seen
+        return _oriented(out[0], mode), _oriented(out[1], mode)
+
+    def moves(self, leg: Leg, doubtful: Mask, error: Array) -> bool:
+        """Whether a small step changes any of the doubtful entries by what may be a part of its error."""
+        lines, claimed, error = (_oriented(a, leg.mode) for a in (doubtful, leg.analytical, error))
+        wanted = np.flatnonzero(lines.any(axis=1))
+        samples = self._samples(wanted, len(lines), _steps(SHORT)[:FIRST], leg.mode == "forward")
+        if samples is None:
+            return False
+        moved = np.max(np.abs(samples - claimed[wanted]), axis=0)
+        return bool((lines[wanted] & (moved >= error[wanted] / PART)).any())
 
     def on_lines(self, wanted: Index, count: int, length: float, forward: bool) -> tuple[Array, Array]:
         """The same of some of ``count`` rows, or columns, as rows of arrays."""
-        unseen = np.zeros((len(wanted), 1)), np.full((len(wanted), 1), np.nan)
+        steps = _steps(length)
+        samples = self._samples(wanted, count, steps, forward)
+        if samples is None:
+            return np.zeros((len(wanted), 1)), np.full((len(wanted), 1), np.nan)
+        return _off_polynomial(samples, steps / length), samples.mean(axis=0)
+
+    def _samples(self, wanted: Index, count: int, steps: Array, forward: bool) -> Array | None:
+        """Rows, or columns, at some steps from x in units of it, shape (len(steps), len(wanted), n or m); None if unseen."""
         if not 0 < len(wanted) * count <= AT_MOST:
-            return unseen
+            return None
         units = np.zeros((len(wanted), count))
         units[np.arange(len(wanted)), wanted] = 1.0
-        rng = np.random.default_rng(0)
-        along, steps = rng.choice([-1.0, 1.0], self.x.shape) * self.x, rng.uniform(-length, length, POINTS)
+        along = np.random.default_rng(0).choice([-1.0, 1.0], self.x.shape) * self.x
         try:
             line = [self.at(self.x + step * along) for step in steps]
-            samples = np.stack([f.jvp(units) if forward else f.vjp(units) for f in line])
+            return np.stack([f.jvp(units) if forward else f.vjp(units) for f in line])
         except Exception:  # noqa: BLE001, of any type: the function need not be defined there
-            return unseen
-        return _off_polynomial(samples, steps / length), samples.mean(axis=0)
+            return None
+
+
+def _steps(length: float) -> Array:
+    return np.random.default_rng(1).uniform(-length, length, POINTS)
+
+
+def _oriented(matrix: Any, mode: str) -> Any:
+    """A Jacobian, (m, n), with the lines first that one product of ``mode`` makes; and back."""
+    return matrix.T if mode == "forward" else matrix
 
 
 def leave_dust(leg: Leg, broken: Mask, here: Array, outputs: Sequence[Leaf], beside: Beside) -> Leg:
@@ -127,11 +153,12 @@ def excuse_cancellation(leg: Leg, broken: Mask, outputs: Sequence[Leaf], beside:
         error, size = np.abs(leg.analytical - leg.numeric), _size(leg)
         small = error <= np.maximum(LARGEST * size, DUST * _largest(size, outputs))
         nothing = np.abs(leg.numeric) <= np.maximum(2 * leg.bar, DUST * np.abs(leg.analytical))
-        doubtful = (leg.status == Status.MISMATCH) & (small | nothing) & ~broken
-        if not doubtful.any():
+        doubtful = (leg.status == Status.MISMATCH) & ~broken
+        if not doubtful.any() or not ((doubtful & nothing).any() or beside.moves(leg, doubtful, error)):
             return leg, []
-        rounding, _ = beside.around(leg.mode, doubtful & small)
-        excused = doubtful & small & leg.mismatches_within(SIGMAS * rounding)
+        rounding, mean = beside.around(leg.mode, doubtful)
+        centred = np.abs(mean - leg.numeric) <= SIGMAS / np.sqrt(POINTS) * rounding + 2 * leg.bar
+        excused = doubtful & (small | centred) & leg.mismatches_within(SIGMAS * rounding)
         rounding, mean = beside.around(leg.mode, doubtful & nothing & ~excused, SHORTER)
         # All that cancels in one output does so from the same terms.
         rounding = np.max(rounding, axis=1, keepdims=True, initial=0.0)

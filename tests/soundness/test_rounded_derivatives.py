@@ -55,6 +55,49 @@ def test_cancellation(name: str) -> None:
     assert verdict(lambda x: fn(Scaled.apply(x, 1 + 1e-4)), [0.2, 0.7]) == "mismatch"
 
 
+DROWNED = {
+    "cosine": (lambda x: (1 - x.cos()) / x**2, 3e-4, 3.0),
+    "exponential": (lambda x: (x.exp() - 1) / x, 1e-7, 1.2),
+    "ripples": (lambda x: x**2 + 1e-11 * torch.sin(1e12 * x), 1.3, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", DROWNED)
+def test_most_of_a_derivative_may_be_rounding(name: str) -> None:
+    """By how much it is off nothing can tell in advance; the mean of it around x is right."""
+    fn, x, _ = DROWNED[name]
+    report = check_grad(fn, torch.tensor(x, dtype=torch.float64, requires_grad=True), raise_exception=False)
+    assert (report.verdict, {f.kind for f in report.findings}) == ("inconclusive", {"precision"}), str(report)
+
+
+@pytest.mark.parametrize("name", ["cosine", "exponential"])
+def test_nor_does_rounding_hide_a_factor_that_it_cannot_make(name: str) -> None:
+    fn, x, factor = DROWNED[name]
+    assert verdict(lambda x: fn(Scaled.apply(x, factor)), x) == "mismatch"
+
+
+class Ramp(torch.autograd.Function):
+    """A kink at 1, with the slope that it has on the other side of 1."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, slopes: tuple[float, float]) -> Any:
+        ctx.save_for_backward(x)
+        ctx.slopes = slopes
+        return torch.where(x < 1, slopes[0], slopes[1]) * (x - 1)
+
+    @staticmethod
+    def backward(ctx: Any, u: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return u * torch.where(x > 1, ctx.slopes[0], ctx.slopes[1]), None
+
+
+@pytest.mark.parametrize("away", [1e-8, -1e-7, 2e-7, -2e-7])
+@pytest.mark.parametrize("slopes", [(0.0, 1.0), (-1.0, 1.0), (1.0, 2.0)])
+def test_a_kink_beside_x_is_no_rounding(away: float, slopes: tuple[float, float]) -> None:
+    """The derivative jumps there as well, but once, and its mean is that of two slopes."""
+    assert verdict(lambda x: Ramp.apply(x, slopes), [1.0 + away]) == "mismatch"
+
+
 class Added(torch.autograd.Function):
     """The identity with a constant added to its gradient."""
 
