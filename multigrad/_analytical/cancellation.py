@@ -158,7 +158,7 @@ def excuse_cancellation(leg: Leg, broken: Mask, outputs: Sequence[Leaf], beside:
             return leg, []
         rounding, mean = beside.around(leg.mode, doubtful)
         centred = np.abs(mean - leg.numeric) <= SIGMAS / np.sqrt(POINTS) * rounding + 2 * leg.bar
-        excused = doubtful & (small | centred) & leg.mismatches_within(SIGMAS * rounding)
+        excused = doubtful & (small | centred & ~nothing) & leg.mismatches_within(SIGMAS * rounding)
         rounding, mean = beside.around(leg.mode, doubtful & nothing & ~excused, SHORTER)
         # All that cancels in one output does so from the same terms.
         rounding = np.max(rounding, axis=1, keepdims=True, initial=0.0)
