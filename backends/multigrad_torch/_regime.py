@@ -66,14 +66,15 @@ def settle(program: Program, x: Array, seed: int) -> tuple[float, float]:
 
 
 def _audited(program: Program, x: Array, u: Array) -> tuple[set[torch.dtype], Sample | None]:
-    """The low-precision dtypes that the user's own run and its backward compute in, and what these gave."""
+    """The low-precision dtypes that the user's own run and its backward compute in, and what both of these gave."""
     sample = None
     with Audit() as audit, suppress(Exception):  # some code does not run under a dispatch mode
         sample = _sample(program, x, u)
     dtypes = {slot.given for slot in program.slots} | program.outputs.dtypes
     if sample:
         dtypes |= {dtype for _, dtype in audit.operations}
-    return {dtype for dtype in dtypes if roundoff([dtype]) > DOUBLE}, sample
+    whole = sample if sample and sample.gradient is not None else None
+    return {dtype for dtype in dtypes if roundoff([dtype]) > DOUBLE}, whole
 
 
 def _sample(program: Program, row: Array, u: Array, with_gradient: bool | None = None) -> Sample:

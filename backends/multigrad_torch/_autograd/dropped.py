@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from multigrad_torch._autograd.dual import tangent_in
+from multigrad_torch._autograd.eager import EagerMode
 from multigrad_torch._data.module_calls import module_calls
 
 
@@ -40,7 +40,7 @@ class Dropped(TorchFunctionMode):
         return returned
 
 
-class Hidden(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Hidden(EagerMode):  # type: ignore[no-untyped-call]
     """While it lasts, watches custom operators below torch's own functions in Python, where no function mode is on.
 
     Tangents are out of sight here, but an operator registered by ``torch.library`` cannot have a rule for them.
@@ -50,7 +50,7 @@ class Hidden(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.operators: list[str] = []
 
     def __torch_dispatch__(

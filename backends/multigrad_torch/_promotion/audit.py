@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from multigrad_torch._autograd.eager import EagerMode
 from multigrad_torch._data.dtypes import WIDE
 
 
-class Audit(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Audit(EagerMode):  # type: ignore[no-untyped-call]
     """Notes the operations beneath all else that give a low-precision tensor.
 
     Attributes:
@@ -20,7 +20,7 @@ class Audit(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.operations: dict[tuple[str, torch.dtype], None] = {}
 
     def __torch_dispatch__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from multigrad_torch._autograd.eager import eager
 from multigrad_torch._autograd.engine import Gradients, run_backward
 from multigrad_torch._data.dtypes import WIDE
 from multigrad_torch._promotion.function_mode import DoubleMode
@@ -68,8 +68,7 @@ class Promotion:
             stack.enter_context(default_dtype(torch.float64))
             # The other kernels have no batching rule, or no double.
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-            if "torch._dynamo" in sys.modules:
-                stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(eager())
             stack.enter_context(self._mode)
             yield self
 
