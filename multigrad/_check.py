@@ -30,6 +30,7 @@ from multigrad.backends import (
     accept_options,
     backend_of,
     get_backend,
+    left_behind,
 )
 from multigrad.errors import (
     Defect,
@@ -170,10 +171,11 @@ def _check_at(
     except TypeError as error:
         error.add_note("check_grad passes each item of a tuple or list as an argument; one array is np.array([...])")
         raise
-    memory = belongings.memory(f)
-    report = check(f)
-    report = report.unfounded().with_findings(memory) if memory else beside(f, report)
-    return report if order == 1 else with_second_order(f, report, check, seed)
+    with left_behind(f):
+        memory = belongings.memory(f)
+        report = check(f)
+        report = report.unfounded().with_findings(memory) if memory else beside(f, report)
+        return report if order == 1 else with_second_order(f, report, check, seed)
 
 
 def as_arguments(inputs: Any) -> tuple[Any, ...]:

@@ -8,7 +8,8 @@ these members, registered under the entry-point group ``multigrad.backends``, is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -136,6 +137,7 @@ class FlatFunction(Protocol):
       another arithmetic from now on, so that the check is to be made again.
     * ``second_opinion(analytical, numeric, wrong) -> list[Finding]``, what a derivative by other means says of a
       mismatch; the Jacobians and the mask of wrong entries have shape (m, n).
+    * ``leave()``, called when the check is over, however it ends: for what the framework itself remembers of it.
     """
 
     x: Array
@@ -197,6 +199,18 @@ class Backend(Protocol):
             InvalidUse: nothing to differentiate, or inputs or outputs that are not arrays.
             Exception: whatever ``fn`` raises at the inputs, as it is.
         """
+
+
+@contextmanager
+def left_behind(*functions: FlatFunction) -> Iterator[None]:
+    """Have functions ``leave`` when the block ends, by an exception or not."""
+    try:
+        yield
+    finally:
+        for f in functions:
+            leave = getattr(f, "leave", None)
+            if leave is not None:
+                leave()
 
 
 @cache

@@ -89,6 +89,12 @@ class JaxFunction:
         self.eps = self.written if noticed else self.eps
         return bool(noticed)
 
+    def leave(self) -> None:
+        """Let JAX forget what it has traced in another mode than the user's, where that would fail in it: see ``_fresh``."""
+        work = self._at.work
+        if (work is None or work.captures) and self._at.x64 != _is_x64():
+            jax.clear_caches()  # type: ignore[no-untyped-call]
+
     @property
     def farthest(self) -> float:
         """How far from x it may be evaluated: a search for a root may go on for ever where there is none."""
@@ -162,7 +168,7 @@ def _as_written(fn: Callable[..., Any], arguments: Arguments) -> tuple[Evaluatio
     It is done in the user's mode, or in 64-bit mode where an input has 64 bits.
     """
     double = any(leaf.dtype in ("float64", "complex128") for leaf in arguments.leaves)
-    x64 = double or jnp.result_type(float).itemsize == 8
+    x64 = double or _is_x64()
     with jax.enable_x64(x64):
         first = _fresh(partial(fn, *arguments.fill(arguments.own(arguments.x))))
         results = Results.of(first)
@@ -172,15 +178,19 @@ def _as_written(fn: Callable[..., Any], arguments: Arguments) -> tuple[Evaluatio
         return replace(evaluation, seconds=perf_counter() - start).traced(), repeats
 
 
+def _is_x64() -> bool:
+    return jnp.result_type(float).itemsize == 8
+
+
 def _fresh(call: Callable[[], Any]) -> Any:
     """The value of a call, whatever mode JAX was in before.
 
     JAX 0.10 keeps NumPy arrays that a traced function closes over in the width of the mode that traced it, and hands
-    them to programs that the other mode has compiled, which refuse them.
+    them to programs that the other mode has traced or compiled, which refuse them.
     """
     try:
         return call()
-    except (jax.errors.JaxRuntimeError, ValueError):
+    except (jax.errors.JaxRuntimeError, ValueError, TypeError, AssertionError):
         pass  # the exception holds what is to be forgotten
     jax.clear_caches()  # type: ignore[no-untyped-call]
     gc.collect()

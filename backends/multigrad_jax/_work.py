@@ -41,6 +41,7 @@ class Work:
         findings: the gradients that the user's code stops, and those that are right in the mean alone.
         low: whether something in it is of low precision.
         searches: whether a loop in it ends by a test of values: far from the inputs it need not end at all.
+        captures: whether it closes over NumPy arrays.
     """
 
     dispatches: float
@@ -48,6 +49,7 @@ class Work:
     findings: tuple[Finding, ...]
     low: bool
     searches: bool
+    captures: bool
 
 
 def work_of(function: Callable[..., Any], parts: Sequence[Any], seconds: float = 0.0) -> Work:
@@ -56,7 +58,8 @@ def work_of(function: Callable[..., Any], parts: Sequence[Any], seconds: float =
     Raises:
         Exception: whatever the function raises on a tracer; it can't be vectorised then.
     """
-    jaxpr = jax.make_jaxpr(function)(*parts).jaxpr
+    closed = jax.make_jaxpr(function)(*parts)
+    jaxpr = closed.jaxpr
     equations = list(_equations(jaxpr))
     sizes = [(_size(eqn), times) for eqn, times in equations]
     dispatches = len(jaxpr.eqns) + LOOP_DISPATCHES * _loops(jaxpr) + sum(size * times for size, times in sizes) / 1e4
@@ -66,11 +69,12 @@ def work_of(function: Callable[..., Any], parts: Sequence[Any], seconds: float =
         findings=tuple(dict.fromkeys(finding for eqn, _ in equations for finding in _foreign(eqn))),
         low=any(is_low(out.aval) for eqn, _ in equations for out in eqn.outvars),
         searches=any(eqn.primitive.name == "while" for eqn, _ in equations),
+        captures=any(isinstance(constant, np.ndarray) for constant in _constants(closed)),
     )
 
 
 def _equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
-    for eqn in jaxpr.eqns:
+    for eqn in _open(jaxpr).eqns:
         yield eqn, times
         for inner in _inner_jaxprs(eqn.params):
             yield from _equations(inner, times * eqn.params.get("length", 1))
@@ -78,17 +82,29 @@ def _equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, int]]:
 
 def _loops(jaxpr: Any) -> int:
     """How many loops and branches are run eagerly: not those inside one another, nor inside what is compiled."""
+    jaxpr = _open(jaxpr)
     below = (inner for eqn in jaxpr.eqns if eqn.primitive.name != "jit" for inner in _inner_jaxprs(eqn.params))
     here = sum(eqn.primitive.name in LOOPS for eqn in jaxpr.eqns)
     return here or sum(_loops(inner) for inner in below)
 
 
+def _constants(closed: Any) -> Iterator[Any]:
+    yield from getattr(closed, "consts", ())
+    for eqn in _open(closed).eqns:
+        for inner in _inner_jaxprs(eqn.params):
+            yield from _constants(inner)
+
+
 def _inner_jaxprs(params: Mapping[str, Any]) -> Iterator[Any]:
     for value in params.values():
         for each in value if isinstance(value, (list, tuple)) else (value,):
-            jaxpr = getattr(each, "jaxpr", each)
-            if hasattr(jaxpr, "eqns"):
-                yield jaxpr
+            if hasattr(_open(each), "eqns"):
+                yield each
+
+
+def _open(jaxpr: Any) -> Any:
+    """The jaxpr without its constants, if it has any."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
 
 
 def _size(eqn: Any) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._comparison.verdict import Codes, Status
+from multigrad.backends import left_behind
 from multigrad.consistency.agreement import compare_values, spans
 from multigrad.consistency.blame import blame
 from multigrad.consistency.call import Call, match
@@ -50,18 +51,22 @@ class _Comparison:
     def run(self) -> ConsistencyReport:
         with np.errstate(all="ignore"):
             self.evidence = self._make_sides()
-            self._match()
-            self.evidence.compare_values()
-            self.evidence.group(self.moved)
-            self._look_for_layouts()
-            self.evidence.differentiate()
-            self.findings += self.evidence.tell_twins_apart()
-            self.evidence.lend()
-            self.conventions += self.evidence.compare_derivatives()
-            self._name_values()
-            first = self._weigh(self.evidence, self.excused)
-            self._compare_low_precision()
-            return report(self._outcome(first, *self._second_order(first)))
+            with left_behind(*(side.f for side in self.evidence.sides.values())):
+                return self._compared()
+
+    def _compared(self) -> ConsistencyReport:
+        self._match()
+        self.evidence.compare_values()
+        self.evidence.group(self.moved)
+        self._look_for_layouts()
+        self.evidence.differentiate()
+        self.findings += self.evidence.tell_twins_apart()
+        self.evidence.lend()
+        self.conventions += self.evidence.compare_derivatives()
+        self._name_values()
+        first = self._weigh(self.evidence, self.excused)
+        self._compare_low_precision()
+        return report(self._outcome(first, *self._second_order(first)))
 
     def _make_sides(self) -> Evidence:
         made: dict[str, Side] = {}
