@@ -6,8 +6,8 @@ import pytest
 from multigrad import check_grad, gradcheck
 
 jax = pytest.importorskip("jax")
-import jax.numpy as jnp  # noqa: E402
-from jax import lax  # noqa: E402
+import jax.numpy as jnp
+from jax import lax
 
 
 def forms(d):
