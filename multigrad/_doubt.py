@@ -7,13 +7,14 @@ import math
 import numpy as np
 
 from multigrad._comparison.verdict import Status, Verdict
-from multigrad._report.leg import Entry
+from multigrad._report.leg import Entry, Leg
 from multigrad._report.report import GradReport
 from multigrad.findings import Finding
 from multigrad.precision import DOUBLE
 
 # An error of a percent is one in any precision.
 LARGEST = 2.0**-8
+PART = 2.0**-4
 
 
 def excusable(written: float) -> float:
@@ -33,18 +34,33 @@ def doubt(report: GradReport, written: float) -> GradReport:
     """
     if report.verdict is not Verdict.MISMATCH:
         return report
-    wrong = [entry for entry in report.worst if entry.status is Status.MISMATCH]
-    largest = max(map(_relative, wrong), default=math.inf)
+    entries = max((_relative(e) for e in report.worst if e.status is Status.MISMATCH), default=math.inf)
+    legs = [leg for leg in report.legs if isinstance(leg, Leg)]
+    whole = len(legs) == len(report.legs) and not report.extra
+    largest = max(map(_of_rows, legs)) if whole else entries
     if not 0 < largest <= excusable(written):  # one within its bars is no error of size, but no legal choice
         return report
     finding = Finding(
         "precision",
-        f"the gradient differs from the derivative by {largest:.1g} of an entry, which is not more than the rounding "
+        f"the gradient differs from the derivative by {largest:.1g} of its entries, which is not more than the rounding "
         f"of the precision it is written for (unit roundoff {written:.1g}): a rounded constant or the tolerance of an "
         "iteration explains as much, and so does a small error",
-        remedy=f"pass inputs of a wider type to tell, or rtol={2 * largest:.0e} to accept it",
+        remedy=f"pass inputs of a wider type to tell, or rtol={2 * entries:.0e} to accept it",
     )
     return report.unfounded().with_findings([finding])
+
+
+def _of_rows(leg: Leg) -> float:
+    """The largest error beyond its bar, as ``_relative``, of entries that count as no smaller than a ``PART`` of their row.
+
+    A rounded constant, of a phase say, changes all entries of a row by a part of the largest.
+    """
+    wrong = leg.status == Status.MISMATCH
+    with np.errstate(all="ignore"):
+        size = np.maximum(np.maximum(np.abs(leg.analytical), np.abs(leg.numeric)), PART * leg.largest_of_row)
+        beyond = np.abs(leg.analytical - leg.numeric) - 2 * leg.bar
+        relative = np.where(beyond > 0, beyond / size, math.inf)[wrong]
+    return float(np.max(np.where(np.isfinite(relative), relative, math.inf), initial=0.0))
 
 
 def may_stand_on_a_step(report: GradReport, written: float) -> bool:

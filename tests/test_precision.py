@@ -45,6 +45,19 @@ def test_errors_as_small_as_rounding(written, error, verdict):
     assert ("rounded constant" in report.reason) == (verdict == "inconclusive")
 
 
+@pytest.mark.parametrize(
+    ("written", "error", "verdict"),
+    [(0.0, 2e-7, "mismatch"), (SINGLE, 2e-7, "inconclusive"), (SINGLE, 5e-6, "mismatch"), (HALF, 1e-4, "inconclusive")],
+)
+@pytest.mark.parametrize("small", [1e-3, 1e-5])
+def test_a_rounded_constant_changes_small_entries_by_a_part_of_the_largest(written, error, verdict, small):
+    """A phase, say: the derivatives of sin(x1) + sin(x2) with cos(x + error), where one of them is nearly 0."""
+    x = np.array([1.0, np.pi / 2 - small])
+    f = Flat(lambda X: np.sin(X).sum(-1, keepdims=True), x, np.cos(x + error)[None])
+    f.written = written
+    assert run_check(f, Settings(modes=("reverse",))).verdict == verdict
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("loss", [0.02, 1.0])
 def test_what_underflow_rounds_off_is_no_other_function(dtype, loss):

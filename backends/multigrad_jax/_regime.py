@@ -57,6 +57,9 @@ def settle(written: Evaluation, seed: int) -> Settled:
         lambda point: _sample(written.at(point), u),
         [arguments.x, *(_rounded(written, point) for point in precision.neighbours(arguments.x, eps, seed))],
     )
+    if as_written[0].gradient is None and _sample(original, u).gradient is not None:
+        # A rule may close over what the function computes: its own trace is then at an end when the rule is called.
+        return original, (eps, eps), (precision.as_written(low, eps, "JAX cannot differentiate a trace of it"),)
     try:
         doubled = [_sample(wide.at(point), u, with_gradient=as_written[0].gradient is not None) for point in points]
     except Exception as error:  # noqa: BLE001, of any type: it is the user's code that meets float64

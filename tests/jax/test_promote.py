@@ -324,3 +324,23 @@ def test_the_compiler_is_not_the_function(fn, seed) -> None:
 
     scaled.defvjp(lambda x: (x, None), lambda _, u: (u.at[2].multiply(1.05),))
     assert check_grad(lambda x: fn(scaled(x)), x, raise_exception=False).verdict == "mismatch"
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "ok"), (1.1, "mismatch")])
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_a_rule_that_closes_over_what_the_function_computes(mode, factor, verdict):
+    """JAX differentiates such a function, and not a trace of it."""
+
+    def fn(x):
+        scale = jnp.asarray(factor, x.dtype)
+
+        @jax.custom_jvp
+        def identity(x):
+            return x
+
+        identity.defjvp(lambda primals, tangents: (primals[0], scale * tangents[0]))
+        return jnp.sin(identity(x))
+
+    x = jnp.asarray([0.3, 0.7], jnp.float32)
+    assert jax.grad(lambda x: fn(x).sum())(x).shape == (2,)
+    assert check_grad(fn, x, modes=[mode], raise_exception=False).verdict == verdict
