@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from multigrad.residual import foreign_noise
 from tests.flat import check_flat
 
 # Functions of x in units of its own size, (b, 3) -> (b, m), with the Jacobian at one point.
@@ -58,3 +59,25 @@ def test_an_input_that_is_zero_is_of_the_unit_of_the_others(name, unit):
     for planted in PLANTED.values():
         if not np.array_equal(planted(J), J):
             assert check_flat(lambda X: f(X / unit), u * unit, planted(J)).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-9, 1e-20])
+def test_a_double_zero_of_what_saturates_a_step_away(unit):
+    """sinc(1) is 0 but for rounding, and so is the derivative of its square: no measure of that is f a unit of 1 away."""
+    f = lambda X: np.sinc(X / unit) ** 2
+    x = np.array([0.3, 1.0, 2.0]) * unit
+    u = x / unit
+    slope = 2 * np.sinc(u) * (np.cos(np.pi * u) - np.sinc(u)) / x
+    assert check_flat(f, x, np.diag(slope)).verdict == "ok"
+    assert check_flat(f, x, np.diag(slope + [0.0, 1e-3 / unit, 0.0])).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("unit", [1e-7, 5e-9, 1e-12])
+def test_waves_in_small_units_are_no_noise_of_float32(unit):
+    x = unit * np.array([0.6, 2.0, -0.4])
+    assert foreign_noise(lambda X: np.sin(X / unit), x, 0) == 0
+    single = lambda X: np.sin((X / unit).astype(np.float32)).astype(float)
+    assert foreign_noise(single, x, 0) > 0
+    assert foreign_noise(lambda X: (1 + np.sin(X / unit)).astype(np.float32).astype(float), x, 0) > 0
+    # Where f stands still on steps of their own size, noise is looked for on larger ones.
+    assert foreign_noise(lambda X: np.exp(X.astype(np.float32)).astype(float), x, 0) > 0

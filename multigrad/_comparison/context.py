@@ -10,6 +10,7 @@ import numpy as np
 from multigrad._comparison.dust import ULPS, rounding_dust
 from multigrad._differences.directions import Directions, Index
 from multigrad._differences.kinks import Mask
+from multigrad._differences.sampler import Curving
 from multigrad.backends import Array, Leaf
 
 
@@ -68,13 +69,16 @@ class Context:
         parts = vars(self).items()
         return Context(**{name: np.broadcast_to(value, self.dust.shape)[c, i] for name, value in parts})
 
-    def curving(self, reach: Array, bend: Array, near_reach: Array, near_bend: Array) -> Context:
-        """The same, now that f has been seen a step away, and where each tiny input moves by its own size; shapes (m,).
+    def curving(self, far: Curving, near: Curving, within: Curving) -> Context:
+        """The same, now that f has been seen a step away, where tiny inputs move by their own size, and where they alone do.
 
-        What f does where tiny inputs move by 1 may be another thing than what it does at x, and hide what it does there.
+        What f does where tiny inputs move by 1 may be another thing than what it does at x, and hide that; or tell nothing
+        of it.
         """
-        reach = np.minimum(reach, np.maximum(near_reach, self.scale) / self.share)
-        return replace(self, reach=reach, bend=np.minimum(bend, near_bend / self.share))
+        reach = np.minimum(far.reach, np.maximum(near.reach, self.scale) / self.share)
+        bend = np.minimum(far.bend, near.bend / self.share)
+        reach, bend = np.maximum(reach, within.reach / self.share), np.maximum(bend, within.seen / self.share)
+        return replace(self, reach=reach, bend=bend)
 
     @property
     def tiny(self) -> Array:

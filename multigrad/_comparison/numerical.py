@@ -268,10 +268,10 @@ class Numerical:
 
     def _own_far(self, context: Context, chosen: Index) -> Context:
         """The same for the long ladder, once f has been seen on the short one."""
-        aside, beside = self.sampler.aside, self.sampler.beside
-        reach = self._steepness.or_more(aside.steepness).curved
-        near = self._nearby.or_more(beside.steepness).curved
-        return self._own(context, chosen).curving(reach, aside.bend, near, beside.bend)
+        at = self.sampler
+        far = replace(at.aside, reach=np.maximum(self._steepness.curved, at.aside.reach))
+        near = replace(at.beside, reach=np.maximum(self._nearby.curved, at.beside.reach))
+        return self._own(context, chosen).curving(far, near, at.within)
 
 
 def _keep(reading: Reading, found: Entries, places: tuple[Index, Index], kept: Mask) -> None:

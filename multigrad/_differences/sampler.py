@@ -38,12 +38,14 @@ class Curving:
     """What f does a step away along all inputs together.
 
     Attributes:
-        steepness: how steep it is.
-        bend: how much it curves, shape (m,): the size of its second derivatives.
+        reach: how steep its curvature makes it (``Steepness.curved``), shape (m,).
+        bend: how much it curves, shape (m,): the size of its second derivatives, at the most.
+        seen: the same, but 0 where the error of the values hides it.
     """
 
-    steepness: Steepness
+    reach: Array
     bend: Array
+    seen: Array
 
 
 class Sampler:
@@ -135,6 +137,11 @@ class Sampler:
         """The same where each tiny input moves by its own size."""
         return self._curving(self._finite(self.unit)) if self.has_tiny else self.aside
 
+    @cached_property
+    def within(self) -> Curving:
+        """The same where the tiny inputs alone move, by their own size."""
+        return self._curving(np.where(self.share < 1, self.unit, 0.0)) if self.has_tiny else self.aside
+
     def _curving(self, scale: Array) -> Curving:
         sampled, lengths = self._aside(scale)
         # For the random vector v that is used, v^T H v is about as large as the norm of the Hessian H.
@@ -142,8 +149,9 @@ class Sampler:
         curl = np.max(curl, axis=1, initial=0.0, where=np.isfinite(curl))
         error = 4 * self.noise.of(np.abs(self.here), self.eps)
         # A barrier that the larger steps meet says nothing of x.
-        bend = np.min((curl + error) / sampled.up[:, 0] ** 2, axis=0)
-        return Curving(self.steepness(sampled), np.asarray(bend))
+        most = np.min((curl + error) / sampled.up[:, 0] ** 2, axis=0)
+        seen = np.where((curl > 4 * error).any(axis=0), most, 0.0)
+        return Curving(self.steepness(sampled).curved, most, seen)
 
     def afar(self, farthest: float) -> Array:
         """f where all inputs move, by up to ``farthest``, shape (b, m)."""
