@@ -116,7 +116,7 @@ class _Check:
         here, jitter, repeats = _purity.value_at_x(self.f, self.values)
         self.unsteady = bool(repeats)
         self.seen.findings += [*repeats, *_purity.check_finite(self.f, here)]
-        self.sampler = Sampler(self.values, self.f.x, here, self.rules.eps, self.rng, jitter)
+        self.sampler = Sampler(self.values, self.f.x, here, self.rules.eps, self.rng, jitter, inputs=self.f.inputs)
         self.numerical = Numerical(self.sampler, self.f.outputs, self.rules, self.settings.progress)
         self.structure = self._find_structure()
         if self.structure is None and self._too_large():

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from multigrad._differences import noise as _noise
-from multigrad._differences.directions import scale_of
+from multigrad._differences.directions import scale_of, share_of
+from multigrad._differences.kinks import Mask
 from multigrad.backends import Array
 from multigrad.findings import Finding
 from multigrad.precision import COARSE, DOUBLE, SINGLE, visible
@@ -21,6 +22,8 @@ FOREIGN_NOISE = 1e-10
 # Outputs this small beside the largest are what the rounding of float64 leaves of 0.
 DUST = 2.0**-46
 ALL_NOISE = 0.01
+# An output that stands still between more of the points than this leaves shows no noise.
+MOVING = 0.5
 # Of the points at which that is looked for: float32 changes from one to the next, and a smooth function is a line.
 SPACING = 2.0**-20
 # How many intervals, of how many units of roundoff each, are looked at for jumps; in how many values must jump, and
@@ -31,17 +34,29 @@ DIRECTIONS, INTERVALS, WIDTHS, JUMPS, HEIGHT = 3, 16, (1.0, 2.0, 4.0), 12, 2.0
 def foreign_noise(f: Callable[[Array], Array], x: Array, seed: int) -> float:
     """The noise of ``f``, (b, n) -> (b, m), beside ``x`` relative to its values, if too large for float64; else 0.
 
-    It is the lesser of that on two short lines that begin at x, so that neither a kink there nor one nearby counts.
+    It is the lesser of that on two short lines that begin at x, so that neither a kink there nor one nearby counts. What
+    is seen where tiny inputs move by far more than their size may be what f does there: where f moves with them by
+    their own size as well, there must be noise then too.
     """
     rng = np.random.default_rng(seed)
-    scale = (
-        np.where(np.isfinite(x), scale_of(x), 0.0) * rng.choice([-1.0, 1.0], x.shape) * rng.uniform(0.5, 1.0, x.shape)
-    )
-    steps = SPACING * np.arange(1.0, _noise.POINTS + 1)
+    direction = np.where(np.isfinite(x), rng.choice([-1.0, 1.0], x.shape) * rng.uniform(0.5, 1.0, x.shape), 0.0)
     with np.errstate(all="ignore"):
-        values = f(np.concatenate([x + steps[:, None] * scale, x - steps[:, None] * scale]))
-        noise = float(min(_relative_noise(line) for line in np.split(values, 2)))
-    return noise if noise > FOREIGN_NOISE else 0.0
+        noise, _ = _noise_along(f, x, scale_of(x) * direction)
+        if float(np.max(noise, initial=0.0)) > FOREIGN_NOISE and (share_of(x) < 1).any():
+            beside, moves = _noise_along(f, x, scale_of(x) * share_of(x) * direction)
+            noise = np.where(moves, np.minimum(noise, beside), noise)
+    largest = float(np.max(noise, initial=0.0))
+    return largest if largest > FOREIGN_NOISE else 0.0
+
+
+def _noise_along(f: Callable[[Array], Array], x: Array, direction: Array) -> tuple[Array, Mask]:
+    """The noise of each output on the line on which it has less, and whether it moves between most points there."""
+    steps = SPACING * np.arange(1.0, _noise.POINTS + 1)[:, None]
+    lines = np.split(f(np.concatenate([x + steps * direction, x - steps * direction])), 2)
+    one, other = (_relative_noise(line) for line in lines)
+    lesser = other if np.max(other, initial=0.0) < np.max(one, initial=0.0) else one
+    moves = [(np.diff(line, axis=0) != 0).mean(axis=0) > MOVING for line in lines]
+    return lesser, np.asarray(moves[0] & moves[1])
 
 
 def has_steps(f: Callable[[Array], Array], x: Array, eps: float, seed: int) -> bool:
@@ -74,8 +89,8 @@ def _jumps(f: Callable[[Array], Array], x: Array, direction: Array, width: float
     return bool((low & (np.count_nonzero(unexplained > allowed, axis=0) >= JUMPS)).any())
 
 
-def _relative_noise(line: Array) -> float:
-    """Noise on one line of equally spaced points, (POINTS, m), relative to the largest entry of the output."""
+def _relative_noise(line: Array) -> Array:
+    """Noise of each output on one line of equally spaced points, (POINTS, m), relative to its largest entry; (m,)."""
     sigma = np.full(line.shape[1], np.inf)
     for order in _noise.ORDERS:
         unit = math.factorial(order) ** 2 / math.factorial(2 * order)
@@ -84,8 +99,7 @@ def _relative_noise(line: Array) -> float:
     # What float64 leaves of a 0 is all noise, and would be larger by far if float32 had left it.
     dust = (level <= DUST * np.max(level, initial=0.0, where=np.isfinite(level))) & (sigma > ALL_NOISE * level)
     counts = np.isfinite(sigma) & ~dust & (level > 0)
-    relative = np.where(counts, sigma / np.where(counts, level, 1.0), 0.0)
-    return float(np.max(relative, initial=0.0))
+    return np.where(counts, sigma / np.where(counts, level, 1.0), 0.0)
 
 
 def residual_eps(noise: float) -> float:

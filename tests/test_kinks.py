@@ -255,3 +255,17 @@ def test_the_rounding_of_terms_that_cancel_is_no_slope(name, n, seed, summed):
     assert check_flat(f, x, J, seed).verdict in (("ok",) if even else ("ok", "inconclusive"))
     for slope in (1e-3, 1e-9):
         assert check_flat(f, x, J + slope * np.eye(*J.shape), seed).verdict == "mismatch"
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("constant", [1.0, 1e3, 1e5])
+@pytest.mark.parametrize("power", [1.2, 4 / 3, 1.5, 1.7])
+def test_beside_where_a_power_has_no_second_derivative(power, constant, seed):
+    """Quotients part until the constant's rounding hides them, at steps longer than the distance to the 0."""
+    rng = np.random.default_rng([seed, int(10 * power)])
+    for d in 10 ** rng.uniform(-10, -5, 10):
+        x = np.array([d * rng.choice([-1.0, 1.0])])
+        J = power * np.sign(x[None]) * np.abs(x[None]) ** (power - 1)
+        f = lambda X: np.abs(X) ** power + constant
+        assert check_flat(f, x, J).verdict != "mismatch"
+        assert check_flat(f, x, 3 - J).verdict != "ok"

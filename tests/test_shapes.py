@@ -154,6 +154,7 @@ def test_verdict_does_not_depend_on_the_seed(seed):
 @settings(max_examples=25, deadline=None)
 @given(seeds, st.sampled_from([1.0, -1e3, 1e6]))
 @example(61869, 1e6)  # quotients that part more and more, down to where rounding hides them
+@example(224109, 1e6)  # the same, at a distance from the 0 of a power
 def test_a_constant_more_turns_no_verdict_into_its_opposite(seed, constant):
     f, x, J = some_function(seed)
     moved, plain = check_flat(lambda X: f(X) + constant, x, J), check_flat(f, x, J)

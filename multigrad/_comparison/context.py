@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from multigrad._comparison.dust import ULPS, rounding_dust
-from multigrad._differences.directions import Directions, Index, share_of
+from multigrad._differences.directions import Directions, Index
 from multigrad._differences.kinks import Mask
+from multigrad._differences.sampler import Curving
 from multigrad.backends import Array, Leaf
 
 
@@ -22,9 +23,10 @@ class Context:
         row: the same, by the unit of the inputs.
         dust: rounding that the analytical side may carry in entries that should be 0.
         noise: of the values of f, relative to their size; the analytical side may lose as much in its entries; (m,).
-        reach: how steep its curvature makes f a step away (``Steepness.curved``), shape (m,).
-        bend: the size of f's second derivatives, by the scale of the inputs, shape (m,).
+        reach: how steep its curvature makes f a step away (``Steepness.curved``).
+        bend: the size of f's second derivatives, by the scale of the inputs.
         moved: how far f goes at all, shape (m,), where its values are so large that they say nothing of it; else inf.
+        share: the largest that a direction moves of ``share_of`` the inputs.
     """
 
     scale: Array
@@ -34,37 +36,49 @@ class Context:
     reach: Array
     bend: Array
     moved: Array
+    share: Array = field(default_factory=lambda: np.ones(1))
 
     @classmethod
     def along(
-        cls, directions: Directions, analytical: Array, x: Array, here: Array, outputs: Sequence[Leaf], eps: float
+        cls, directions: Directions, analytical: Array, share: Array, here: Array, outputs: Sequence[Leaf], eps: float
     ) -> Context:
-        """What the derivatives ``analytical`` along the directions, shape (C, m), are judged against at ``x``.
+        """What the derivatives ``analytical`` along the directions, shape (C, m), are judged against.
 
-        Nothing is known yet of f's noise and of its steepness.
+        ``share`` is what part of its scale each input is (``share_of``). Nothing is known yet of f's noise and of its steepness.
         """
         size = np.where(np.isfinite(analytical), np.abs(analytical), 0.0)
         # What f's rounding alone could make of an entry that is 0: a value over a step of one scale.
         values = np.abs(np.where(np.isfinite(here), here, 0.0))
         # A tiny input is moved by far more than itself: what it would add by that is no measure of the others.
-        share = share_of(x)
-        beside = size * directions.most(share) if (share < 1).any() else size
+        share = directions.most(share)
+        beside = size * share if (share < 1).any() else size
         dust = np.broadcast_to(rounding_dust(beside, values, outputs, eps), size.shape)
         scale = np.broadcast_to(np.maximum(beside.max(axis=0, initial=0.0), values), size.shape)
         length = directions.lengths
         row = length * np.maximum((size / length).max(axis=0, initial=0.0), values)
         unknown, anywhere = np.zeros_like(here), np.full_like(here, np.inf)
-        return cls(scale, row, dust, noise=unknown, reach=unknown, bend=unknown, moved=anywhere)
+        return cls(scale, row, dust, noise=unknown, reach=unknown, bend=unknown, moved=anywhere, share=share)
 
     def of(self, c: Index | slice) -> Context:
         """Some of the directions."""
-        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c] for a in (self.row, self.scale, self.dust))
-        return replace(self, scale=scale, row=row, dust=dust)
+        names = ("scale", "row", "dust", "share")
+        return replace(self, **{name: np.broadcast_to(getattr(self, name), self.dust.shape)[c] for name in names})
 
     def at(self, c: Index, i: Index) -> Context:
         """Some of the places (direction, output), as one direction with as many outputs."""
-        row, scale, dust = (np.broadcast_to(a, self.dust.shape)[c, i] for a in (self.row, self.scale, self.dust))
-        return Context(scale, row, dust, self.noise[i], self.reach[i], self.bend[i], self.moved[i])
+        parts = vars(self).items()
+        return Context(**{name: np.broadcast_to(value, self.dust.shape)[c, i] for name, value in parts})
+
+    def curving(self, far: Curving, near: Curving, within: Curving) -> Context:
+        """The same, now that f has been seen a step away, where tiny inputs move by their own size, and where they alone do.
+
+        What f does where tiny inputs move by 1 may be another thing than what it does at x, and hide that; or tell nothing
+        of it.
+        """
+        reach = np.minimum(far.reach, np.maximum(near.reach, self.scale) / self.share)
+        bend = np.minimum(far.bend, near.bend / self.share)
+        reach, bend = np.maximum(reach, within.reach / self.share), np.maximum(bend, within.seen / self.share)
+        return replace(self, reach=reach, bend=bend)
 
     @property
     def tiny(self) -> Array:

@@ -34,7 +34,7 @@ def compare_at(sampler: Sampler, eps: float, J: Array, outputs: Sequence[Leaf], 
         value = q.central[-1]
         best = Estimate(value, np.abs(value - q.central[0]) + q.central_noise[-1])
         reach = np.where(np.isfinite(value), np.abs(value), 0.0).max(axis=0, initial=0.0)
-        context = Context.along(directions, analytical, sampler.x, sampler.here, outputs, rules.eps)
+        context = Context.along(directions, analytical, sampler.share, sampler.here, outputs, rules.eps)
         context = replace(context, noise=sampler.excusable, reach=reach)
         status = verdict.judge(analytical, best, context, rules).status
         gap = np.abs(q.forward - q.backward)

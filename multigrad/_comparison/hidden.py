@@ -15,7 +15,7 @@ from multigrad._comparison.entries import Entries
 from multigrad._comparison.reading import Reading, read
 from multigrad._comparison.ties import AWAY, LOOSE, STEP, oblique, slopes_around
 from multigrad._comparison.verdict import Rules, Status
-from multigrad._differences.directions import Directions, Index, scale_of
+from multigrad._differences.directions import Directions, Index
 from multigrad._differences.kinks import Mask
 from multigrad._differences.ladder import long_ladder
 from multigrad._differences.sampler import Sampler
@@ -56,7 +56,7 @@ def admit_hidden_kinks(sampler: Sampler, found: Entries, rules: Rules) -> Index:
         return rows[:0]
     with np.errstate(all="ignore"):
         probes = oblique(len(columns), sampler.rng)
-        along = probes * scale_of(sampler.x)[columns] / found.directions.weights[columns]
+        along = probes * sampler.unit[columns] / found.directions.weights[columns]
         claimed, summed = (along @ values[np.ix_(columns, rows)] for values in (found.analytical, found.value))
         slack = np.abs(along) @ found.bar[np.ix_(columns, rows)]
         excess = np.abs(claimed - summed).max(axis=0)
@@ -127,7 +127,7 @@ def _alone(
     step: float = STEP,
 ) -> _Around:
     """The entries one by one, shape (columns, rows), beside slopes of f along each input."""
-    scale = scale_of(sampler.x)[columns]
+    scale = sampler.unit[columns]
     claimed = found.analytical[np.ix_(columns, rows)] * (scale / found.directions.weights[columns])[:, None]
     return _Around(slopes_around(sampler, columns, np.eye(len(columns)), rows, points, away, step), claimed)
 
@@ -189,7 +189,7 @@ def _bent(
     to be excused, shape (rows,), must show: where f is 0 up to terms of second order, rounding alone looks bent.
     """
     k = len(columns)
-    weights = (probes * scale_of(sampler.x)[columns]).ravel()
+    weights = (probes * sampler.unit[columns]).ravel()
     oblique = Directions(sampler.x.size, np.arange(len(probes) + 1) * k, np.tile(columns, len(probes)), weights)
     slope = _look_along(sampler, oblique, rules)
     value, bar = slope.value[:, rows], slope.bar[:, rows]
@@ -203,7 +203,7 @@ def _bent(
 
 def _look_along(sampler: Sampler, directions: Directions, rules: Rules) -> Reading:
     """The derivatives along directions, read off the long ladder; shapes (C, m)."""
-    sampled = sampler.climb(directions, long_ladder(rules.eps, sampler.x[directions.columns], rules.farthest))
+    sampled = sampler.climb(directions, long_ladder(rules.eps, sampler.share[directions.columns], rules.farthest))
     nothing = np.zeros((len(directions), len(sampler.here)))
     context = Context(*[nothing] * 3, *[nothing[0]] * 4)
     two = read(sampled, sampler.here, sampler.noise, nothing, context, rules)

@@ -55,6 +55,8 @@ class Numerical:
         self.progress = progress
         # Of all directions on the short ladder.
         self._steepness = Steepness(np.zeros_like(sampler.here), np.zeros_like(sampler.here))
+        # Of those that move no tiny input.
+        self._nearby = self._steepness
 
     def compare(self, directions: Directions, analytical: Array) -> Entries:
         """Compare ``analytical``, the derivatives along the directions, shape (C, m), with f."""
@@ -132,6 +134,9 @@ class Numerical:
         exponents = ladder.short_ladder(self.rules.eps)
         sampled = self.sampler.climb(directions, exponents)
         self._steepness = self._steepness.or_more(self.sampler.steepness(sampled))
+        whole = (directions.most(self.sampler.share) == 1).all(axis=1)
+        if whole.any():
+            self._nearby = self._nearby.or_more(self.sampler.steepness(sampled.along(whole)))
         # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
         own = self._own(context, block)
         analytical = found.analytical[block]
@@ -210,8 +215,9 @@ class Numerical:
 
     def _explore(self, directions: Directions, chosen: Index, found: Entries, sure: Mask, context: Context) -> None:
         x, part = self.sampler.x, directions.take(chosen)
+        self.sampler.look_beside()
         c, i = np.nonzero(~sure[chosen])
-        exponents = ladder.long_ladder(self.rules.eps, x[part.columns], self.rules.farthest)
+        exponents = ladder.long_ladder(self.rules.eps, self.sampler.share[part.columns], self.rules.farthest)
         reading, _ = self._interpret(
             part, exponents, c, i, found.analytical[chosen[c], i], self._own_far(context, chosen)
         )
@@ -252,7 +258,7 @@ class Numerical:
 
     def _context(self, directions: Directions, analytical: Array) -> Context:
         at = self.sampler
-        context = Context.along(directions, analytical, at.x, at.here, self.outputs, self.rules.eps)
+        context = Context.along(directions, analytical, at.share, at.here, self.outputs, self.rules.eps)
         derivatives = np.max(np.abs(analytical), axis=0, initial=0.0, where=np.isfinite(analytical))
         return replace(context, moved=at.moved(derivatives, self.rules.farthest))
 
@@ -262,8 +268,10 @@ class Numerical:
 
     def _own_far(self, context: Context, chosen: Index) -> Context:
         """The same for the long ladder, once f has been seen on the short one."""
-        reach = self._steepness.or_more(self.sampler.aside).curved
-        return replace(self._own(context, chosen), reach=reach, bend=self.sampler.bend)
+        at = self.sampler
+        far = replace(at.aside, reach=np.maximum(self._steepness.curved, at.aside.reach))
+        near = replace(at.beside, reach=np.maximum(self._nearby.curved, at.beside.reach))
+        return self._own(context, chosen).curving(far, near, at.within)
 
 
 def _keep(reading: Reading, found: Entries, places: tuple[Index, Index], kept: Mask) -> None:

@@ -70,6 +70,7 @@ class Regrouping:
             scale=self.take(context.scale, 0.0),
             row=self.take(context.row, 0.0),
             dust=self.take(context.dust, 0.0),
+            share=self.take(context.share, 1.0),
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from multigrad._comparison.entries import Entries
 from multigrad._comparison.verdict import Status
-from multigrad._differences.directions import Index, scale_of, signed
+from multigrad._differences.directions import Index, signed
 from multigrad._differences.kinks import Mask
 from multigrad._differences.sampler import AT_ONCE, Sampler
 from multigrad.backends import Array
@@ -55,7 +55,7 @@ def _illegal(sampler: Sampler, found: Entries, tied: Mask, rows: Index, count: i
     Slopes are taken at ``count`` points around x.
     """
     with np.errstate(all="ignore"):
-        scale = scale_of(sampler.x)
+        scale = sampler.unit
         columns = np.unique([found.column(c, rows[k]) for c, k in np.argwhere(tied)])
         probes = np.concatenate([oblique(len(columns), sampler.rng), np.eye(len(columns))])
         around = sampler.rng.uniform(-1.0, 1.0, (count, sampler.x.size))
@@ -96,7 +96,7 @@ def slopes_around(
     units of the scale of x.
     """
     count = len(probes)
-    x, scale = sampler.x, scale_of(sampler.x)
+    x, scale = sampler.x, sampler.unit
     neighbours = len(around)
     along = np.zeros((count, x.size))
     along[:, columns] = probes * scale[columns]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from multigrad.backends import Array
+from multigrad.backends import Array, Leaf
 
 Index = npt.NDArray[np.intp]
 
@@ -17,7 +18,7 @@ QUANTUM = 2.0**-38
 # The largest power of two is that of this.
 LAST = 1023
 # Inputs smaller than this have a magnitude of their own, below the steps of the ordinary ladders.
-TINY = 2.0**-30
+TINY = 2.0**-16
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,17 @@ def scale_of(x: Array) -> Array:
     return np.exp2(np.minimum(np.ceil(np.log2(magnitude)), LAST))
 
 
-def share_of(x: Array) -> Array:
-    """The part of its scale that each input is itself, if it is tiny; 1 for all others."""
+def share_of(x: Array, leaves: Sequence[Leaf] = ()) -> Array:
+    """The part of its scale that each input is itself, if it is tiny; 1 for all others.
+
+    In a leaf whose inputs are all tiny, as positions of atoms in metres are, one that is 0 is of the unit of the others.
+    Without ``leaves`` all inputs are one.
+    """
     magnitude = np.abs(x)
+    for part in [leaf.slice for leaf in leaves] or [slice(None)]:
+        largest = magnitude[part].max(initial=0.0)
+        if largest < TINY:
+            magnitude[part] = np.where(magnitude[part] > 0, magnitude[part], largest)
     return np.where((magnitude > 0) & (magnitude < TINY), magnitude, 1.0)
 
 

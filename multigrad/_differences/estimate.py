@@ -87,7 +87,7 @@ def estimate(
     value, bar = quotient[-1], xp.full_like(quotient[-1], xp.inf)
     for skip, (a, n) in enumerate([(quotient, noise), (once, once_noise), (twice, twice_noise)]):
         power = ratio ** (orders[0] + skip * (orders[1] - orders[0]))
-        bars = _bars(a, n, once, once_noise, skip, power, xp) if len(a) > 1 else ()
+        bars = _bars(a, n, once, once_noise, skip, power, ratio, xp) if len(a) > 1 else ()
         for k in range(1, len(bars)):  # a first rung has nothing to be compared with
             wide = bars[k] if least is None else xp.maximum(bars[k], least[k])
             value, bar = xp.where(wide < bar, a[k], value), xp.where(wide < bar, wide, bar)
@@ -100,7 +100,9 @@ def extrapolate(a: Array, noise: Array, power: float) -> tuple[Array, Array]:
     return a[1:] + (a[1:] - a[:-1]) / w, ((w + 1) * noise[1:] + noise[:-1]) / w
 
 
-def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, power: float, xp: Any) -> Any:
+def _bars(
+    a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, power: float, ratio: float, xp: Any
+) -> Any:
     """Bar of each rung of a column of the tableau; infinite where a rung has no neighbours or is contradicted.
 
     ``tail`` is the column whose smaller steps may contradict; ``skip`` is how many rungs more than one a candidate
@@ -113,7 +115,7 @@ def _bars(a: Array, noise: Array, tail: Array, tail_noise: Array, skip: int, pow
     # Where neighbours part more and more as steps get smaller, a limit is not in sight.
     parting = gap[1:] - noise[2:] - noise[1:-1] > gap[:-1]
     parting = xp.concatenate([xp.zeros_like(a[:2], dtype=xp.bool), parting])
-    bars = spread + noise
+    bars = xp.maximum(spread, _beyond(gap, noise, ratio, xp)) + noise
     bars = xp.where(xp.isfinite(bars) & xp.isfinite(a) & ~parting, bars, xp.inf)
     if len(tail) <= 2:
         return bars
@@ -136,6 +138,29 @@ def _following(gap: Array, noise: Array, power: float, xp: Any) -> Any:
     expected = xp.concatenate([xp.full_like(gap[:1], xp.inf), gap[:-2] / power])
     accident = xp.where(expected < gap[1:], expected, gap[1:])
     return xp.maximum(gap[1:] - noise[2:], accident)
+
+
+def _beyond(gap: Array, noise: Array, ratio: float, xp: Any) -> Array:
+    """How far each rung may be from the limit, where neighbours part until noise hides how they go on; else 0.
+
+    As at a distance from x**1.5 at 0 that no step resolves. They may go on parting down to the smallest step, at the
+    rate at which they were last seen to part, but no faster than a jump makes them; until they are seen to be nearer.
+    """
+    if len(gap) < 3:
+        return np.zeros_like(noise)
+    both = noise[1:] + noise[:-1]
+    sure = gap - both
+    parts = sure[1:] > gap[:-1]
+    # Two that agree by accident have the next ones part, but not twice.
+    parts = xp.concatenate([xp.zeros_like(gap[:2], dtype=xp.bool), parts[1:] & parts[:-1]])
+    falls = gap + both < np.fmax.accumulate(xp.concatenate([xp.zeros_like(gap[:1]), sure[:-1]]), axis=0)
+    rungs = xp.arange(len(gap))[:, None, None]
+    parted, fallen = (np.maximum.accumulate(xp.where(mask, rungs, -1), axis=0) for mask in (parts, falls))
+    last = xp.maximum(parted, 1)
+    widest, before = np.take_along_axis(gap, last, axis=0), np.take_along_axis(gap, last - 1, axis=0)
+    rate = xp.where(before > widest / ratio, widest / xp.where(before > 0, before, 1.0), ratio)
+    far = xp.where(parted > fallen, widest * rate ** (len(gap) - last), 0.0)
+    return np.asarray(xp.concatenate([xp.zeros_like(gap[:1]), far]))
 
 
 def _from_below(rungs: Array, combine: Any) -> Array:

@@ -19,8 +19,9 @@ Mask = npt.NDArray[np.bool_]
 
 # A gap that falls more slowly than this power of the step stays.
 STEADY = 0.3
-# One that falls more slowly than this has not begun to: that of abs(x)**1.5 falls like the square root.
-FALLING = 0.45
+# One that falls more slowly than this has not begun to as where f is smooth: that of abs(x)**1.5 falls like the square
+# root, also on steps that are much longer than the distance to its 0.
+FALLING = 0.85
 # From one step to the next, that of x log x at 0 grows by more than this.
 GROWTH = 1.01
 

@@ -10,9 +10,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from multigrad._differences.directions import TINY, Directions, Index
 from multigrad.backends import FARTHEST, Array
+
+Mask = npt.NDArray[np.bool_]
 
 # By what fraction rounding changes a step that counts as exact, and one that is of no use.
 EXACT, LOST = 2.0**-50, 0.02
@@ -44,6 +47,10 @@ class Samples:
         up, down = (np.broadcast_to(step, self.plus.shape)[:, None, c, i] for step in (self.up, self.down))
         return Samples(self.plus[:, None, c, i], self.minus[:, None, c, i], up, down, self.ratio)
 
+    def along(self, c: Index | Mask) -> Samples:
+        """Some of the directions."""
+        return Samples(self.plus[:, c], self.minus[:, c], self.up[:, c], self.down[:, c], self.ratio)
+
 
 def short_ladder(eps: float) -> Array:
     """Three rungs for every direction; exponents of two."""
@@ -59,11 +66,17 @@ def closer_ladder(eps: float) -> Array:
 
 
 def long_ladder(eps: float, x: Array, farthest: float = FARTHEST) -> Array:
-    """Rungs from ``farthest`` times the scale down to the rounding of the inputs; for suspicious directions only."""
+    """Rungs from ``farthest`` times the scale down to the rounding of the inputs; for suspicious directions only.
+
+    Args:
+        eps: unit roundoff of f's arithmetic.
+        x: the inputs that are moved, or their own sizes.
+        farthest: the longest step.
+    """
     lowest = round(0.85 * -math.log2(eps))
     tiny = np.abs(x[(x != 0) & (np.abs(x) < TINY)])
     if tiny.size:
-        lowest = max(lowest, min(math.ceil(-math.log2(tiny.min())) + 20, LOWEST))
+        lowest = max(lowest, min(math.ceil(-math.log2(tiny.min())) + lowest, LOWEST))
     step = 2 if -math.log2(eps) > 15 else 1
     return -np.arange(-math.log2(farthest), lowest + 1, step)
 

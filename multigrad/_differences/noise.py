@@ -37,21 +37,28 @@ class Noise:
         sigma: standard deviation of the noise, shape (m,).
         level: largest absolute value seen while measuring, shape (m,): noise is taken to grow with abs(f) beyond it.
         floor: an error that every value has besides, shape (m,) or one for all.
+        beside: the noise right beside tiny inputs, where that was measured: of values as large as those seen there.
     """
 
     sigma: Array
     level: Array
     floor: Array | float = 0.0
+    beside: Noise | None = None
 
     def of(self, magnitude: Array, eps: float) -> Array:
         """Bound the error of values as large as ``magnitude``, shape (..., m)."""
         growth = np.maximum(1.0, magnitude / np.where(self.level > 0, self.level, np.inf))
-        return np.maximum(np.maximum(2 * eps * magnitude, 4 * self.sigma * growth), self.floor)
+        jitter = 4 * self.sigma * growth
+        if self.beside is not None:
+            near = (magnitude <= self.beside.level) & (self.beside.sigma > 0)
+            jitter = np.where(near, np.minimum(jitter, 4 * self.beside.sigma), jitter)
+        return np.maximum(np.maximum(2 * eps * magnitude, jitter), self.floor)
 
     def at(self, outputs: npt.NDArray[np.intp]) -> Noise:
         """The noise of some outputs."""
         floor = self.floor[outputs] if isinstance(self.floor, np.ndarray) else self.floor
-        return Noise(self.sigma[outputs], self.level[outputs], floor)
+        beside = self.beside and self.beside.at(outputs)
+        return Noise(self.sigma[outputs], self.level[outputs], floor, beside)
 
     def is_foreign(self, outputs: Sequence[Leaf]) -> bool:
         """Whether values carry more noise than float64 arithmetic makes.

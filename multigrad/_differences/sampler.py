@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +14,7 @@ from multigrad._differences.directions import Directions, scale_of, share_of, si
 from multigrad._differences.estimate import Estimate, Quotients, estimate, quotients
 from multigrad._differences.noise import Noise
 from multigrad._differences.steepness import Steepness
-from multigrad.backends import Array
+from multigrad.backends import Array, Leaf
 from multigrad.batches import Batched
 
 # Doubles in the points of a ladder that are made at once: 128 MB.
@@ -32,6 +33,21 @@ HIDING = 1e6
 NOISIEST = 1e-4
 
 
+@dataclass(frozen=True)
+class Curving:
+    """What f does a step away along all inputs together.
+
+    Attributes:
+        reach: how steep its curvature makes it (``Steepness.curved``), shape (m,).
+        bend: how much it curves, shape (m,): the size of its second derivatives, at the most.
+        seen: the same, but 0 where the error of the values hides it.
+    """
+
+    reach: Array
+    bend: Array
+    seen: Array
+
+
 class Sampler:
     """Evaluates f along directions; the noise is measured once, with the first of them.
 
@@ -43,6 +59,7 @@ class Sampler:
         rng: where the lines that noise is measured along come from.
         jitter: noise that every value has besides, shape (m,) or one for all.
         noise: of f, where it is known.
+        inputs: the leaves that x is made of; none if it is one.
     """
 
     def __init__(
@@ -54,6 +71,7 @@ class Sampler:
         rng: np.random.Generator,
         jitter: Array | float = 0.0,
         noise: Noise | None = None,
+        inputs: Sequence[Leaf] = (),
     ) -> None:
         self.f = f
         self.x = x
@@ -62,6 +80,7 @@ class Sampler:
         self.rng = rng
         self.jitter = jitter
         self._noise = noise
+        self.inputs = inputs
         self._afar: Array | None = None
 
     @property
@@ -80,7 +99,21 @@ class Sampler:
         return np.asarray(np.minimum(self.noise.relative, NOISIEST) + self.eps)
 
     @cached_property
-    def _aside(self) -> tuple[ladder.Samples, Array]:
+    def share(self) -> Array:
+        """The part of its scale that each input is itself, shape (n,)."""
+        return share_of(self.x, self.inputs)
+
+    @cached_property
+    def has_tiny(self) -> bool:
+        """Whether any input is tiny."""
+        return bool((self.share < 1).any())
+
+    @cached_property
+    def unit(self) -> Array:
+        """The length that counts as one step right beside x: a tiny input's own size, or else the scale; (n,)."""
+        return np.asarray(scale_of(self.x) * self.share)
+
+    def _aside(self, scale: Array) -> tuple[ladder.Samples, Array]:
         """f on the short ladder along a few unit vectors that move all inputs; what they are 1 of, shape (ASIDE,).
 
         Along each input by itself f may be 0, or hardly more than rounding, as a product is of which two factors are.
@@ -88,29 +121,37 @@ class Sampler:
         steps = np.exp2(ladder.short_ladder(self.eps))
         lines = signed(np.random.Generator(np.random.PCG64(ASIDE)), 0.5, 1.0, (ASIDE, self.x.size))
         lengths = np.linalg.norm(lines, axis=1)
-        away = steps[:, None, None] * (lines / lengths[:, None] * self._scale())
+        away = steps[:, None, None] * (lines / lengths[:, None] * scale)
         X = self.x + np.stack([away, -away])
         plus, minus = self.f(np.concatenate([*X[0], *X[1]])).reshape(2, len(steps), ASIDE, -1)
         taken = np.broadcast_to(steps[:, None, None], (len(steps), ASIDE, 1))
         return ladder.Samples(plus, minus, taken, taken, float(steps[0] / steps[1])), lengths
 
     @cached_property
-    def aside(self) -> Steepness:
-        """How steep f is a step away along all inputs together."""
-        return self.steepness(self._aside[0])
+    def aside(self) -> Curving:
+        """How steep f is a step away along all inputs together, and how much it curves."""
+        return self._curving(self._scale())
 
     @cached_property
-    def bend(self) -> Array:
-        """How much f curves where all inputs move by their scale, shape (m,): the size of its second derivatives.
+    def beside(self) -> Curving:
+        """The same where each tiny input moves by its own size."""
+        return self._curving(self._finite(self.unit)) if self.has_tiny else self.aside
 
-        For the random vector v that is used, v^T H v is about as large as the norm of the Hessian H.
-        """
-        sampled, lengths = self._aside
+    @cached_property
+    def within(self) -> Curving:
+        """The same where the tiny inputs alone move, by their own size."""
+        return self._curving(np.where(self.share < 1, self.unit, 0.0)) if self.has_tiny else self.aside
+
+    def _curving(self, scale: Array) -> Curving:
+        sampled, lengths = self._aside(scale)
+        # For the random vector v that is used, v^T H v is about as large as the norm of the Hessian H.
         curl = np.abs(sampled.plus + sampled.minus - 2 * self.here) * lengths[:, None] ** 2
         curl = np.max(curl, axis=1, initial=0.0, where=np.isfinite(curl))
         error = 4 * self.noise.of(np.abs(self.here), self.eps)
         # A barrier that the larger steps meet says nothing of x.
-        return np.asarray(np.min((curl + error) / sampled.up[:, 0] ** 2, axis=0))
+        most = np.min((curl + error) / sampled.up[:, 0] ** 2, axis=0)
+        seen = np.where((curl > 4 * error).any(axis=0), most, 0.0)
+        return Curving(self.steepness(sampled).curved, most, seen)
 
     def afar(self, farthest: float) -> Array:
         """f where all inputs move, by up to ``farthest``, shape (b, m)."""
@@ -173,27 +214,37 @@ class Sampler:
 
     def measure_noise(self) -> Array:
         """Measure the noise of f by itself; returns the values seen, for functions of them to have theirs measured."""
-        lines = _noise.each_line(self.x, self._scale(), self.eps, self.rng)
-        values = np.concatenate([self.f(line) for line in lines])
+        noise, values = self._measured(self._scale())
+        self._take_noise(noise, values)
+        return values
+
+    def look_beside(self) -> None:
+        """Measure the noise right beside tiny inputs, if there are any: farther away it may be of far larger values."""
+        if self.has_tiny and self._noise is not None and self._noise.beside is None:
+            self._noise = replace(self._noise, beside=self._measured(self._finite(self.unit))[0])
+
+    def _measured(self, scale: Array) -> tuple[Noise, Array]:
+        """The noise on lines of that scale, and the values there."""
+        values = np.concatenate([self.f(line) for line in _noise.each_line(self.x, scale, self.eps, self.rng)])
         size = max(1, AT_ONCE // (8 * len(values)))
         parts = [_noise.measure(values[:, start : start + size], self.eps) for start in range(0, self.here.size, size)]
-        self._take_noise(
-            Noise(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level"))), values
-        )
-        return values
+        sigma, level = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sigma", "level"))
+        return Noise(sigma, level), values
 
     def _take_noise(self, noise: Noise, values: Array) -> None:
         """Believe the noise, if it is no slope: far steps of tiny inputs beside others may jump about as noise does."""
-        share = share_of(self.x)
         steep = noise.relative > STEEP
-        if steep.any() and (share < 1).any() and (share == 1).any():
-            lines = _noise.lines(self.x, self._scale() * share, self.eps, self.rng)
-            own = _noise.measure(self.f(lines), self.eps).sigma
-            noise = replace(noise, sigma=np.where(steep, np.minimum(noise.sigma, own), noise.sigma))
+        if steep.any() and self.has_tiny and (self.share == 1).any():
+            beside, _ = self._measured(self._finite(self.unit))
+            sigma = np.where(steep, np.minimum(noise.sigma, beside.sigma), noise.sigma)
+            noise = replace(noise, sigma=sigma, beside=beside)
         self._noise = replace(noise, floor=np.maximum(self.jitter, _noise.offset(values, self.here)))
 
     def _scale(self) -> Array:
-        return np.where(np.isfinite(self.x), scale_of(self.x), 0.0)
+        return self._finite(scale_of(self.x))
+
+    def _finite(self, lengths: Array) -> Array:
+        return np.where(np.isfinite(self.x), lengths, 0.0)
 
     def _are_many(self, directions: Directions, exponents: Array) -> bool:
         return 2 * len(exponents) * len(directions) * max(self.x.size, self.here.size) > AT_ONCE
