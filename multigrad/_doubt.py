@@ -36,7 +36,7 @@ def doubt(report: GradReport, written: float) -> GradReport:
         return report
     entries = max((_relative(e) for e in report.worst if e.status is Status.MISMATCH), default=math.inf)
     legs = [leg for leg in report.legs if isinstance(leg, Leg)]
-    whole = len(legs) == len(report.legs) and not report.probed and not report.extra
+    whole = bool(legs) and len(legs) == len(report.legs) and not report.probed and not report.extra
     largest = max(map(_of_rows, legs)) if whole else entries
     if not 0 < largest <= excusable(written):  # one within its bars is no error of size, but no legal choice
         return report
