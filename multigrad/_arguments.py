@@ -17,6 +17,21 @@ from multigrad.errors import InvalidUse
 MODES = ("reverse", "forward")
 METHODS = ("auto", "full", "probe")
 
+# What is a keyword elsewhere, and what stands for it here.
+ALWAYS = "it is always checked, and reported as a finding"
+ELSEWHERE = {
+    "nondet_tol": ALWAYS,
+    "check_undefined_grad": ALWAYS,
+    "check_grad_dtypes": ALWAYS,
+    "check_batched_grad": ALWAYS,
+    "check_batched_forward_grad": ALWAYS,
+    "check_forward_ad": "forward mode is checked unless modes=('reverse',)",
+    "check_backward_ad": "reverse mode is checked unless modes=('forward',)",
+    "check_sparse_nnz": "there is nothing to ask for: sparse inputs are perturbed at their stored positions",
+    "masked": "there is nothing to ask for: sparse inputs are perturbed at their stored positions",
+    "fast_mode": "write method='probe'",
+}
+
 
 def validate_callable(name: str, value: object, hint: str = "") -> None:
     """Refuse what cannot be called."""
@@ -40,6 +55,13 @@ def validate_step(eps: object) -> None:
         raise InvalidUse(
             "bad_tolerance", f"eps, the step, must be a finite number above 0, such as 1e-6, not {_given(eps)}"
         )
+
+
+def refuse_keywords_of_others(given: Collection[str]) -> None:
+    """Refuse keywords of other gradient checkers, and say what stands for them here."""
+    for name in given:
+        if name in ELSEWHERE:
+            raise InvalidUse("unknown_option", f"check_grad has no {name}=: {ELSEWHERE[name]}")
 
 
 def validate_seed(seed: object) -> None:
@@ -73,7 +95,8 @@ def validate_order(order: object) -> None:
 def validate_modes(modes: object) -> None:
     """Refuse modes that there are not."""
     if not _is_names(modes, MODES) or not modes:
-        raise InvalidUse("unknown_mode", f"modes must be a tuple of some of {MODES}, not {_given(modes)}")
+        hint = "; JAX's 'fwd' is 'forward', 'rev' is 'reverse'" if _is_names(modes, ("fwd", "rev")) else ""
+        raise InvalidUse("unknown_mode", f"modes must be a tuple of some of {MODES}, not {_given(modes)}{hint}")
 
 
 def validate_method(method: object) -> None:
@@ -91,9 +114,12 @@ def validate_executor(executor: object) -> None:
 def validate_leaves(leaves: Collection[object]) -> None:
     """Refuse inputs without anything that might be an array."""
     if all(type(leaf).__module__ == "builtins" and not isinstance(leaf, numbers.Number) for leaf in leaves):
-        held = ", ".join(sorted({type(leaf).__name__ for leaf in leaves})) or "nothing"
+        if not leaves:
+            hint = "if fn needs none, name the backend and what to check: backend='torch', params='captured'"
+            raise InvalidUse("no_array", f"inputs must contain arrays, but are empty; {hint}")
+        held = ", ".join(sorted({type(leaf).__name__ for leaf in leaves}))
         raise InvalidUse(
-            "no_array", f"inputs must hold arrays, and hold {held}; several inputs go into a tuple: (x, y)"
+            "no_array", f"inputs must contain arrays, not just {held}; several inputs go into a tuple: (x, y)"
         )
 
 
@@ -134,4 +160,16 @@ def _real(value: Any) -> float | None:
 
 def _given(value: object) -> str:
     text = repr(value)
-    return f"{text if len(text) <= 60 else text[:57] + '...'}, a {type(value).__name__}"
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+
+
+def in_words(value: Any) -> str:
+    """What a value is: its type, and the dtype and shape of an array.
+
+    >>> in_words(np.ones((2, 3)))
+    'ndarray float64 (2, 3)'
+    """
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        return type(value).__name__
+    return f"{type(value).__name__} {str(dtype).rpartition('.')[2]} {tuple(shape)}"

@@ -31,12 +31,14 @@ from multigrad.backends import (
     backend_of,
     get_backend,
     left_behind,
+    recognising,
 )
 from multigrad.errors import (
     Defect,
     GradientMismatch,
     InconclusiveCheck,
     InvalidUse,
+    MultigradError,
     NonDifferentiableWarning,
 )
 from multigrad.tree import walk
@@ -112,15 +114,20 @@ def check_grad(
         >>> report.worst[0].input, report.worst[0].analytical, round(report.worst[0].numeric, 9)
         ('inputs[0][1]', 4.4, 4.0)
     """
+    __tracebackhide__ = True  # for pytest: it is the call that fails
     started = time.perf_counter()
     arguments = as_arguments(inputs)
     _validate(fn, jac, modes, method, order, eps, rtol, atol, seed, executor, progress, raise_exception, max_memory)
-    adapter = choose_backend(backend, arguments)
+    _arguments.refuse_keywords_of_others(backend_options)
+    adapter = choose_backend(backend, arguments, beside=(params, fn))
     extra = accept_options(adapter, {"jac": jac, "params": params, **backend_options}, OPTIONS)
     options = Options(jac=jac, params=params, seed=seed, extra=extra)
     # A matrix that the user returns has no second mode.
     modes = MODES[:1] if jac is not None else modes
     flatten = partial(_flatten, adapter, fn, arguments, options, executor)
+    called = partial(
+        _call_in_words, arguments, adapter.name, auto=backend == "auto", listed=isinstance(inputs, list | tuple)
+    )
     with Belongings(fn, jac) as belongings, Progress(progress) as shown:
         settings = Settings(
             modes=modes,
@@ -135,7 +142,7 @@ def check_grad(
         )
         check = partial(run_check, settings=settings)
         beside = partial(look_nearby, check=check, seed=seed, allow_constant=jac is not None)
-        result = _check_at(flatten, belongings, check, beside, order, seed)
+        result = _check_at(flatten, called, belongings, check, beside, order, seed)
     report = replace(result, backend=adapter.name, seconds=time.perf_counter() - started)
     if raise_exception:
         announce(report)
@@ -158,6 +165,7 @@ def _flatten(
 
 def _check_at(
     flatten: Callable[[], FlatFunction],
+    called: Callable[[], str],
     belongings: Belongings,
     check: Callable[[FlatFunction], GradReport],
     beside: Callable[[FlatFunction, GradReport], GradReport],
@@ -168,14 +176,23 @@ def _check_at(
         f = flatten()
     except Defect as error:
         return refused(error.finding, seed)
-    except TypeError as error:
-        error.add_note("check_grad passes each item of a tuple or list as an argument; one array is np.array([...])")
+    except MultigradError:
+        raise
+    except Exception as error:
+        error.add_note(called())
         raise
     with left_behind(f):
         memory = belongings.memory(f)
         report = check(f)
         report = report.unfounded().with_findings(memory) if memory else beside(f, report)
         return report if order == 1 else with_second_order(f, report, check, seed)
+
+
+def _call_in_words(arguments: tuple[Any, ...], backend: str, auto: bool, listed: bool) -> str:
+    shown = ", ".join(map(_arguments.in_words, arguments))
+    told = ", told by the inputs" if auto else ""
+    several = "; each item of a tuple or list is passed as an argument; one array is np.array([...])" if listed else ""
+    return f"check_grad called fn({shown}) for backend {backend!r}{told}{several}"
 
 
 def as_arguments(inputs: Any) -> tuple[Any, ...]:
@@ -185,22 +202,25 @@ def as_arguments(inputs: Any) -> tuple[Any, ...]:
     return (inputs,)
 
 
-def choose_backend(name: str, arguments: tuple[Any, ...]) -> Backend:
-    """Return the adapter called ``name``, or the one that recognises the arguments."""
+def choose_backend(name: str, arguments: tuple[Any, ...], beside: tuple[Any, ...] = ()) -> Backend:
+    """Return the adapter called ``name``, or the one that recognises the arguments, or else what is ``beside`` them."""
     if not isinstance(name, str):
         raise InvalidUse(
             "bad_backend",
-            f"backend must be a name, not a {type(name).__name__}; several inputs go into a tuple: check_grad(fn, (x, y))",
+            f"backend must be a name, not of type {type(name).__name__}; several inputs go into a tuple: check_grad(fn, (x, y))",
         )
     if name != "auto":
         return get_backend(name)
     leaves = [leaf for _, leaf in walk(arguments)]
-    _arguments.validate_leaves(leaves)
-    return backend_of(leaves)
+    adapter = recognising(leaves) or recognising([leaf for _, leaf in walk(beside)])
+    if adapter is None:
+        _arguments.validate_leaves(leaves)
+    return adapter or backend_of(leaves)
 
 
 def announce(report: GradReport) -> None:
     """Raise or warn as the verdict says."""
+    __tracebackhide__ = True
     if report.verdict is Verdict.MISMATCH:
         raise GradientMismatch(report)
     if report.verdict is Verdict.INCONCLUSIVE:

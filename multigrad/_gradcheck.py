@@ -58,6 +58,7 @@ def gradcheck(
         >>> gradcheck(lambda x: x**2, jnp.array([1.0, 2.0]), eps=1e-3, atol=1e-2)
         True
     """
+    __tracebackhide__ = True  # for pytest: it is the call that fails
     arguments = as_arguments(inputs)
     leaves = [leaf for _, leaf in walk(arguments)]
     _arguments.validate_callable("func", func)

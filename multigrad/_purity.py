@@ -55,14 +55,13 @@ def check_finite(f: FlatFunction, here: Array) -> list[Finding]:
     if not len(bad):
         return []
     k = int(bad[0])
-    return [
-        Finding(
-            "non_finite",
-            f"the value is {here[k]} at the inputs given; {len(bad)} of {len(here)} output entries are not finite",
-            place(f.outputs, k),
-            "move the inputs into the function's domain",
-        )
-    ]
+    evidence = f"{len(bad)} of {len(here)} output entries are not finite; this one is {here[k]} at the inputs given"
+    remedy = "move the inputs into the function's domain"
+    given = np.flatnonzero(~np.isfinite(f.x))
+    if len(given):
+        evidence = f"{evidence}, of which {place(f.inputs, int(given[0]))} is {f.x[given[0]]}"
+        remedy = "pass finite inputs"
+    return [Finding("non_finite", evidence, place(f.outputs, k), remedy)]
 
 
 def allow_undefined(leg: Leg, here: Array) -> Leg:

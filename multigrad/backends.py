@@ -244,7 +244,11 @@ def get_backend(name: str) -> Backend:
     matches = _registered().get(name, ())
     if not matches:
         known = ", ".join(repr(n) for n in available_backends()) or "none is installed"
-        raise UnknownBackend(f"unknown backend {name!r}; known: {known}")
+        from difflib import get_close_matches
+
+        alike = get_close_matches(name, available_backends(), n=1, cutoff=0.5)
+        meant = f"did you mean {alike[0]!r}? " if alike else ""
+        raise UnknownBackend(f"unknown backend {name!r}; {meant}known: {known}")
     entry, *others = matches
     if others:
         raise DuplicateBackend(
@@ -261,22 +265,47 @@ def get_backend(name: str) -> Backend:
 
 
 def backend_of(leaves: Sequence[object]) -> Backend:
+    """Find the adapter that recognises one of the leaves, as ``recognising`` does.
+
+    Raises:
+        UnknownBackend: there is none.
+    """
+    backend = recognising(leaves)
+    if backend is None:
+        names = ", ".join(map(repr, available_backends()))
+        raise UnknownBackend(f"backend='auto' finds no array among the inputs; name the backend: {names}")
+    return backend
+
+
+def recognising(leaves: Sequence[object]) -> Backend | None:
     """Find the adapter that recognises one of the leaves; NumPy arrays and Python numbers alone go to numpy.
 
     Looking for a backend imports no framework: the bases of a leaf's type name the packages that it comes from. An
     adapter is loaded if it is registered under such a name; one of another name only if there is a foreign array.
+
+    Raises:
+        InvalidUse: arrays of several frameworks, each recognised by another adapter alone.
     """
-    names, likely = available_backends(), likely_backends(leaves)
+    likely = [name for name in likely_backends(leaves) if name != "numpy"]  # its arrays go along with every framework's
     foreign = _packages(leaves) - {"builtins", "numpy"}
-    others = [n for n in names if foreign and n not in (*likely, "jax", "numpy", "torch")]
-    for name in sorted((*likely, *others), key="numpy".__eq__):  # last: its arrays go along with every framework's
-        backend = get_backend(name)
-        if any(backend.recognises(leaf) for leaf in leaves):
-            return backend
-    if any(isinstance(leaf, (int, float, complex, np.ndarray, np.generic)) for leaf in leaves):
-        return get_backend("numpy")
-    raise UnknownBackend(
-        "backend='auto' finds no array among the inputs; name the backend: " + ", ".join(repr(n) for n in names)
+    others = [n for n in available_backends() if foreign and n not in (*likely, "jax", "numpy", "torch")]
+    for names in (likely, others):
+        claims = {name: {k for k, leaf in enumerate(leaves) if get_backend(name).recognises(leaf)} for name in names}
+        if any(claims.values()):
+            return get_backend(_owner(claims))
+    numbers = any(isinstance(leaf, (int, float, complex, np.ndarray, np.generic)) for leaf in leaves)
+    return get_backend("numpy") if numbers else None
+
+
+def _owner(claims: Mapping[str, set[int]]) -> str:
+    """Which adapter recognises all that any does."""
+    every = set().union(*claims.values())
+    for name, claim in claims.items():
+        if claim == every:
+            return name
+    mixed = " and ".join(repr(name) for name, claim in claims.items() if claim)
+    raise InvalidUse(
+        "mixed_inputs", f"inputs mix arrays of {mixed}; convert them, or name the one that fn takes: backend="
     )
 
 

@@ -138,7 +138,8 @@ def _per_argument(result: Any, inputs: tuple[Any, ...], checked: Sequence[int], 
     raise _wrong(
         f"jac returned {_seen(result)} for {output.path}, expected a tuple of {len(checked)}: one for each of {names}",
         where=output.path,
-        remedy="return (d/d first, d/d second, ...), the outputs' tree outermost if there are several outputs",
+        remedy="return (d/d first, d/d second, ...), the outputs' tree outermost if there are several outputs; "
+        "to hold an input fixed, close over it: lambda x: fn(x, constant)",
     )
 
 

@@ -101,6 +101,12 @@ def test_numpy_arrays_load_no_stranger(site: Path) -> None:
     assert backend_of([np.ones(1), 2.0]).name == "numpy"
 
 
+def test_tensors_load_no_stranger(site: Path) -> None:
+    torch = pytest.importorskip("torch")
+    distribute(site, "multigrad-broken", "broken", "no_such_module:Backend")
+    assert backend_of([torch.ones(1)]).name == "torch"
+
+
 def test_nothing_to_recognise() -> None:
     with pytest.raises(UnknownBackend, match="'numpy'"):
         backend_of(["a string", object()])

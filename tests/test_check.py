@@ -193,14 +193,14 @@ def test_a_misspelt_option_gets_a_suggestion(typo, meant):
 
 
 def test_a_second_input_without_a_tuple_is_no_backend():
-    with pytest.raises(InvalidUse, match=r"not a ndarray; several inputs go into a tuple"):
+    with pytest.raises(InvalidUse, match=r"not of type ndarray; several inputs go into a tuple"):
         check_grad(np.add, np.ones(2), np.ones(2))
 
 
 def test_a_list_of_numbers_is_said_to_be_several_arguments():
     with pytest.raises(TypeError) as caught:
         check_grad(lambda x: np.sum(x), [1.0, 2.0], backend="numpy", jac=lambda x: np.ones(2))
-    assert "each item of a tuple or list as an argument" in caught.value.__notes__[0]
+    assert "each item of a tuple or list is passed as an argument" in caught.value.__notes__[0]
 
 
 def test_what_a_prompt_shows_is_the_text():

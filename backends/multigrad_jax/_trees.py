@@ -51,7 +51,7 @@ class Arguments:
             raise InvalidUse(
                 "no_differentiable_input",
                 f"no input is a floating or complex array or number; held fixed: {', '.join(fixed) or 'nothing at all'}; "
-                "convert what is to be differentiated, x.astype(float)",
+                "convert what is to be differentiated, x.astype(float); register a class of your own as a pytree",
             )
         leaves = _leaves([("inputs" + _path(named[i][0]), named[i][1]) for i in places])
         return cls(treedef, tuple(value for _, value in named), places, leaves, fixed)

@@ -19,7 +19,7 @@ class TorchBackend:
     options = frozenset({"jac", "params"})
 
     def recognises(self, leaf: object) -> bool:
-        return isinstance(leaf, torch.Tensor)
+        return isinstance(leaf, (torch.Tensor, torch.nn.Module))
 
     def flatten(self, fn: Callable[..., Any], inputs: tuple[Any, ...], options: Options) -> TorchFunction:
         return TorchFunction(fn, inputs, options)

@@ -19,7 +19,7 @@ from multigrad.consistency.conventions import DEFINITIONS, LEGAL, Convention
 from multigrad.consistency.handover import WIDER, dtype_of, is_array
 from multigrad.consistency.matching import Declared, Layout
 from multigrad.consistency.report import ConsistencyReport
-from multigrad.errors import BackendUnavailable, ConventionWarning, InconsistentFunctions, InvalidUse
+from multigrad.errors import BackendUnavailable, ConventionWarning, InconsistentFunctions, InvalidUse, UnknownBackend
 
 
 def check_consistency(
@@ -88,6 +88,7 @@ def check_consistency(
         >>> report.odd, report.worst[0].output
         (('jax',), 'output')
     """
+    __tracebackhide__ = True  # for pytest: it is the call that fails
     started = time.perf_counter()
     named = {"mapping": mapping, "jac": jac, "params": params, "options": options}
     accept = (accept,) if isinstance(accept, str) else accept
@@ -101,7 +102,7 @@ def check_consistency(
     _validate(by_name, reference, accept, named)
     call = Call(
         functions=by_name,
-        backends={name: get_backend(name) for name in by_name},
+        backends={name: _backend(name) for name in by_name},
         inputs=_inputs(inputs, by_name),
         shared=not _is_by_backend(inputs, by_name),
         layouts={name: Layout.of((mapping or {}).get(name, {})) for name in by_name},
@@ -123,6 +124,7 @@ def check_consistency(
 
 def announce(report: ConsistencyReport) -> None:
     """Raise or warn as the verdict says."""
+    __tracebackhide__ = True
     if not report:
         raise InconsistentFunctions(report)
     if report.verdict is Consistency.CONVENTION:
@@ -175,6 +177,13 @@ def _by_backend(
             raise InvalidUse("unknown_backend", f"backends names {absent}; there are functions for {sorted(functions)}")
         return functions if backends is None else {name: functions[name] for name in backends}
     return dict.fromkeys(_installed() if backends is None else backends, functions)
+
+
+def _backend(name: str) -> Backend:
+    try:
+        return get_backend(name)
+    except UnknownBackend as error:
+        raise UnknownBackend(f"{error}; functions are given by backend, one for each") from error
 
 
 def _installed() -> list[str]:
