@@ -61,7 +61,7 @@ def test_an_input_that_is_zero_is_of_the_unit_of_the_others(name, unit):
             assert check_flat(lambda X: f(X / unit), u * unit, planted(J)).verdict == "mismatch"
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1e-9, 2.0**-30, 1e-20])
+@pytest.mark.parametrize("unit", [1e-6, 1e-9, 1e-20])
 def test_a_double_zero_of_what_saturates_a_step_away(unit):
     """sinc(1) is 0 but for rounding, and so is the derivative of its square: no measure of that is f a unit of 1 away."""
     f = lambda X: np.sinc(X / unit) ** 2

@@ -76,7 +76,7 @@ def long_ladder(eps: float, x: Array, farthest: float = FARTHEST) -> Array:
     lowest = round(0.85 * -math.log2(eps))
     tiny = np.abs(x[(x != 0) & (np.abs(x) < TINY)])
     if tiny.size:
-        lowest = max(lowest, min(math.ceil(-math.log2(tiny.min())) + lowest, LOWEST))
+        lowest = max(lowest, min(math.ceil(-math.log2(tiny.min())) + 20, LOWEST))
     step = 2 if -math.log2(eps) > 15 else 1
     return -np.arange(-math.log2(farthest), lowest + 1, step)
 
