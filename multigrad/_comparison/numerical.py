@@ -134,9 +134,7 @@ class Numerical:
         exponents = ladder.short_ladder(self.rules.eps)
         sampled = self.sampler.climb(directions, exponents)
         self._steepness = self._steepness.or_more(self.sampler.steepness(sampled))
-        whole = (directions.most(self.sampler.share) == 1).all(axis=1)
-        if whole.any():
-            self._nearby = self._nearby.or_more(self.sampler.steepness(sampled.along(whole)))
+        self._nearby = self._nearby.or_more(self._steepness_nearby(directions, sampled))
         # What is 0 beside what f does a step away may not be 0 on smaller steps, which are for the long ladder.
         own = self._own(context, block)
         analytical = found.analytical[block]
@@ -150,6 +148,12 @@ class Numerical:
         found.record((block.start + c, i), value, bar, status)
         sure[c, i] = sharp
         return sure
+
+    def _steepness_nearby(self, directions: Directions, sampled: ladder.Samples) -> Steepness:
+        if not self.sampler.has_tiny:
+            return self._steepness
+        whole = (directions.most(self.sampler.share) == 1).all(axis=1)
+        return self.sampler.steepness(sampled.along(whole)) if whole.any() else self._nearby
 
     def _accept(
         self, sampled: ladder.Samples, exponents: Array, analytical: Array, own: Context
