@@ -156,7 +156,7 @@ def excuse_cancellation(leg: Leg, broken: Mask, outputs: Sequence[Leaf], beside:
         doubtful = (leg.status == Status.MISMATCH) & ~broken
         if not doubtful.any() or not ((doubtful & nothing).any() or beside.moves(leg, doubtful, error)):
             return leg, []
-        rounding, mean = beside.around(leg.mode, doubtful)
+        rounding, mean = beside.around(leg.mode, doubtful & (small | ~nothing))
         centred = np.abs(mean - leg.numeric) <= SIGMAS / np.sqrt(POINTS) * rounding + 2 * leg.bar
         excused = doubtful & (small | centred & ~nothing) & leg.mismatches_within(SIGMAS * rounding)
         rounding, mean = beside.around(leg.mode, doubtful & nothing & ~excused, SHORTER)
