@@ -10,7 +10,7 @@ import numpy as np
 from multigrad._comparison.verdict import Rules, Status, Verdict
 from multigrad._diagnosis.diagnose import diagnose
 from multigrad._diagnosis.sides import tell_sides
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask
 from multigrad._differences.sampler import Sampler
 from multigrad._report.leg import Entry, Leg
 from multigrad._report.probe_leg import ProbeLeg

@@ -10,8 +10,7 @@ import numpy as np
 from multigrad import _arguments
 from multigrad._analytical.jacobian import reverse_jacobian
 from multigrad._check import as_arguments, choose_backend
-from multigrad._differences.directions import Directions
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Mask
 from multigrad._differences.ladder import points
 from multigrad.backends import Array, FlatFunction, Options, left_behind, place
 from multigrad.batches import Batched

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from multigrad._differences import noise as _noise
-from multigrad._differences.directions import scale_of, share_of
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask, scale_of, share_of
 from multigrad.backends import Array
 from multigrad.findings import Finding
 from multigrad.precision import COARSE, DOUBLE, SINGLE, visible

@@ -15,8 +15,7 @@ import numpy as np
 
 from multigrad._comparison.dust import largest_of_leaf
 from multigrad._comparison.verdict import Status
-from multigrad._differences.directions import Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Index, Mask
 from multigrad._differences.noise import root_mean_square
 from multigrad._report.leg import Leg
 from multigrad._report.probe_leg import ProbeLeg

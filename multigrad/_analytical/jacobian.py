@@ -13,8 +13,7 @@ import numpy as np
 
 from multigrad._comparison.verdict import Rules, Status
 from multigrad._diagnosis.diagnose import of_cotangent
-from multigrad._differences.directions import signed
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask, signed
 from multigrad._purity import FEW_ULP
 from multigrad._report.leg import Entry
 from multigrad._sparsity.colouring import colours

@@ -12,8 +12,7 @@ import numpy as np
 from multigrad._comparison.entries import Entries
 from multigrad._comparison.numerical import Numerical
 from multigrad._comparison.verdict import Status
-from multigrad._differences.directions import Directions, Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Index, Mask
 from multigrad._purity import FEW_ULP
 from multigrad.backends import Array, FlatFunction, Leaf
 from multigrad.findings import Finding

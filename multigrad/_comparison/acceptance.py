@@ -12,8 +12,8 @@ import numpy as np
 
 from multigrad._comparison.context import Context
 from multigrad._comparison.verdict import Rules
+from multigrad._differences.directions import Mask
 from multigrad._differences.estimate import CENTRAL
-from multigrad._differences.kinks import Mask
 from multigrad._differences.ladder import Samples
 from multigrad._differences.noise import Noise
 from multigrad.backends import Array

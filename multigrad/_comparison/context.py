@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from multigrad._comparison.dust import ULPS, rounding_dust
-from multigrad._differences.directions import Directions, Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Index, Mask
 from multigrad._differences.sampler import Curving
 from multigrad.backends import Array, Leaf
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from multigrad._comparison.verdict import Codes, Status
-from multigrad._differences.directions import Directions, Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Index, Mask
 from multigrad.backends import Array
 
 

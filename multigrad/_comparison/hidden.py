@@ -15,8 +15,7 @@ from multigrad._comparison.entries import Entries
 from multigrad._comparison.reading import Reading, read
 from multigrad._comparison.ties import AWAY, LOOSE, STEP, oblique, slopes_around
 from multigrad._comparison.verdict import Rules, Status
-from multigrad._differences.directions import Directions, Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Index, Mask
 from multigrad._differences.ladder import long_ladder
 from multigrad._differences.sampler import Sampler
 from multigrad.backends import Array

@@ -7,7 +7,7 @@ import numpy as np
 from multigrad._comparison.dust import ULPS
 from multigrad._comparison.entries import Entries
 from multigrad._comparison.verdict import Rules, Status
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask
 from multigrad._differences.ladder import short_ladder
 from multigrad._differences.sampler import Sampler
 from multigrad._differences.steepness import Steepness

@@ -19,9 +19,8 @@ from multigrad._comparison.regrouping import regroup
 from multigrad._comparison.staircases import staircases, staircases_on_slopes
 from multigrad._comparison.verdict import Codes, Rules, Status
 from multigrad._differences import kinks, ladder
-from multigrad._differences.directions import Directions, Index
+from multigrad._differences.directions import Directions, Index, Mask
 from multigrad._differences.estimate import estimate, quotients
-from multigrad._differences.kinks import Mask
 from multigrad._differences.sampler import BLOCK, Sampler
 from multigrad._differences.steepness import Steepness
 from multigrad.backends import Array, Leaf

@@ -10,8 +10,8 @@ from multigrad._comparison import verdict
 from multigrad._comparison.context import Context
 from multigrad._comparison.verdict import Codes, Rules, Status
 from multigrad._differences import kinks as _kinks
+from multigrad._differences.directions import Mask
 from multigrad._differences.estimate import CENTRAL, Estimate, Quotients, estimate, extrapolate, quotients, tail_noise
-from multigrad._differences.kinks import Mask
 from multigrad._differences.ladder import Samples
 from multigrad._differences.noise import Noise
 from multigrad._differences.plateaus import FLAT, SINGLE, flat_steps, looks_single

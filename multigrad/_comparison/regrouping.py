@@ -13,8 +13,7 @@ import numpy as np
 from multigrad._comparison.context import Context
 from multigrad._comparison.entries import Entries
 from multigrad._comparison.verdict import Codes, Status
-from multigrad._differences.directions import Directions, Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Index, Mask
 from multigrad._sparsity.colouring import colours
 from multigrad._sparsity.sparse import Pattern
 from multigrad.backends import Array

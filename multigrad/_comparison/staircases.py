@@ -7,8 +7,7 @@ import numpy as np
 from multigrad._comparison.reading import Reading, TwoReadings
 from multigrad._comparison.verdict import Status
 from multigrad._differences import plateaus
-from multigrad._differences.directions import Directions, Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Index, Mask
 from multigrad._differences.ladder import Samples
 from multigrad._differences.sampler import Sampler
 from multigrad.backends import Array

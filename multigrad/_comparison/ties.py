@@ -11,8 +11,7 @@ import numpy as np
 
 from multigrad._comparison.entries import Entries
 from multigrad._comparison.verdict import Status
-from multigrad._differences.directions import Index, signed
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Index, Mask, signed
 from multigrad._differences.sampler import AT_ONCE, Sampler
 from multigrad.backends import Array
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from multigrad._comparison.context import Context
+from multigrad._differences.directions import Mask
 from multigrad._differences.estimate import Estimate
-from multigrad._differences.kinks import Kinks, Mask
+from multigrad._differences.kinks import Kinks
 from multigrad.backends import FARTHEST, Array
 
 Codes = npt.NDArray[np.int8]

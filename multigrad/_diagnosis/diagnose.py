@@ -9,7 +9,8 @@ import numpy as np
 
 from multigrad._comparison.verdict import Status, Verdict
 from multigrad._diagnosis.symptoms import explain
-from multigrad._diagnosis.wrong_block import CLOSE, Mask, WrongBlock
+from multigrad._diagnosis.wrong_block import CLOSE, WrongBlock
+from multigrad._differences.directions import Mask
 from multigrad._report.leg import Leg
 from multigrad.backends import Array, FlatFunction, Leaf
 from multigrad.findings import Finding

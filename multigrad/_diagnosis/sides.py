@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from multigrad._comparison.verdict import Rules, Status, Verdict
-from multigrad._differences.directions import scale_of
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask, scale_of
 from multigrad._differences.sampler import Sampler
 from multigrad._report.leg import Leg
 from multigrad._report.sparse_leg import SparseLeg

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from multigrad._differences.directions import Mask
 from multigrad.backends import Array, Leaf
 
-Mask = npt.NDArray[np.bool_]
 Linear = Callable[[Array], Array]
 
 # The two sides agree to this, once the pattern is applied.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from multigrad.backends import Array, Leaf
 
 Index = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 # Weights are multiples of this fraction of the scale: then x + h * weight is exact for all steps of a short ladder.
 QUANTUM = 2.0**-38

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from multigrad._differences.directions import Mask
 from multigrad._differences.estimate import ONE_SIDED, Estimate, Quotients, estimate
 from multigrad.backends import Array
-
-Mask = npt.NDArray[np.bool_]
 
 # A gap that falls more slowly than this power of the step stays.
 STEADY = 0.3

@@ -10,12 +10,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from multigrad._differences.directions import TINY, Directions, Index
+from multigrad._differences.directions import TINY, Directions, Index, Mask
 from multigrad.backends import FARTHEST, Array
-
-Mask = npt.NDArray[np.bool_]
 
 # By what fraction rounding changes a step that counts as exact, and one that is of no use.
 EXACT, LOST = 2.0**-50, 0.02

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multigrad._differences.directions import Directions
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Directions, Mask
 from multigrad._differences.ladder import Samples
 from multigrad.backends import Array
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from multigrad._comparison.verdict import Codes, Rules, Status, Verdict, forgive
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask
 from multigrad.backends import Array, Leaf
 
 SHOWN = 8  # worst entries of a mode

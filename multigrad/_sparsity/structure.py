@@ -14,15 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from multigrad._differences.directions import Directions, Index, weights_of
+from multigrad._differences.directions import Directions, Index, Mask, weights_of
 from multigrad._sparsity.colouring import colours
 from multigrad._sparsity.sparse import Pattern, Sparse
 from multigrad.backends import Array, Leaf
 from multigrad.batches import Batched
-
-Mask = npt.NDArray[np.bool_]
 
 # Fewer inputs are done one by one: the tests would cost as much.
 INPUTS_FROM = 24

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from multigrad._comparison.verdict import Codes, Rules, Status
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask
 from multigrad.backends import Array
 from multigrad.consistency.matching import Pair
 from multigrad.consistency.sides import Side

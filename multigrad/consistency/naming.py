@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from multigrad._comparison.verdict import Codes, Status
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Mask
 from multigrad.backends import Array
 from multigrad.batches import Batched
 from multigrad.consistency.agreement import JITTERS, Claim, spans

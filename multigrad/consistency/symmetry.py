@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from multigrad._comparison.verdict import Codes, Status
-from multigrad._differences.directions import Index
-from multigrad._differences.kinks import Mask
+from multigrad._differences.directions import Index, Mask
 from multigrad.backends import Array
 from multigrad.consistency.agreement import Claim, compare_jacobians, spans
 from multigrad.consistency.conventions import Convention
