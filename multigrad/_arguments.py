@@ -163,13 +163,17 @@ def _given(value: object) -> str:
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
 
 
+def dtype_of(value: Any) -> str:
+    """The name of an array's dtype, whatever the framework."""
+    return str(value.dtype).rpartition(".")[2]
+
+
 def in_words(value: Any) -> str:
     """What a value is: its type, and the dtype and shape of an array.
 
     >>> in_words(np.ones((2, 3)))
     'ndarray float64 (2, 3)'
     """
-    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if dtype is None or shape is None:
+    if getattr(value, "dtype", None) is None or getattr(value, "shape", None) is None:
         return type(value).__name__
-    return f"{type(value).__name__} {str(dtype).rpartition('.')[2]} {tuple(shape)}"
+    return f"{type(value).__name__} {dtype_of(value)} {tuple(value.shape)}"

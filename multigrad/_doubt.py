@@ -7,13 +7,15 @@ import math
 import numpy as np
 
 from multigrad._comparison.verdict import Status, Verdict
-from multigrad._report.leg import Entry, Leg
+from multigrad._report.leg import Leg
 from multigrad._report.report import GradReport
+from multigrad.backends import Array
 from multigrad.findings import Finding
 from multigrad.precision import DOUBLE
 
 # An error of a percent is one in any precision.
 LARGEST = 2.0**-8
+# A rounded constant, of a phase say, changes all entries of a row by a part of the largest: smaller ones count as this part.
 PART = 2.0**-4
 
 
@@ -34,7 +36,8 @@ def doubt(report: GradReport, written: float) -> GradReport:
     """
     if report.verdict is not Verdict.MISMATCH:
         return report
-    entries = max((_relative(e) for e in report.worst if e.status is Status.MISMATCH), default=math.inf)
+    wrong = [e for e in report.worst if e.status is Status.MISMATCH]
+    entries = max((float(_relative(e.analytical, e.numeric, e.bar)) for e in wrong), default=math.inf)
     legs = [leg for leg in report.legs if isinstance(leg, Leg)]
     whole = bool(legs) and len(legs) == len(report.legs) and not report.probed and not report.extra
     largest = max(map(_of_rows, legs)) if whole else entries
@@ -51,16 +54,9 @@ def doubt(report: GradReport, written: float) -> GradReport:
 
 
 def _of_rows(leg: Leg) -> float:
-    """The largest error beyond its bar, as ``_relative``, of entries that count as no smaller than a ``PART`` of their row.
-
-    A rounded constant, of a phase say, changes all entries of a row by a part of the largest.
-    """
-    wrong = leg.status == Status.MISMATCH
-    with np.errstate(all="ignore"):
-        size = np.maximum(np.maximum(np.abs(leg.analytical), np.abs(leg.numeric)), PART * leg.largest_of_row)
-        beyond = np.abs(leg.analytical - leg.numeric) - 2 * leg.bar
-        relative = np.where(beyond > 0, beyond / size, math.inf)[wrong]
-    return float(np.max(np.where(np.isfinite(relative), relative, math.inf), initial=0.0))
+    """The largest of the leg's wrong entries by ``_relative``, where small ones count as a ``PART`` of their row."""
+    relative = _relative(leg.analytical, leg.numeric, leg.bar, PART * leg.largest_of_row)
+    return float(np.max(relative[leg.status == Status.MISMATCH], initial=0.0))
 
 
 def may_stand_on_a_step(report: GradReport, written: float) -> bool:
@@ -91,7 +87,14 @@ def dispute(report: GradReport, fine: GradReport) -> GradReport:
     return report.unfounded().with_findings([])
 
 
-def _relative(entry: Entry) -> float:
-    """By how much of its size an entry is wrong beyond its bar; one that is wrong within it is no case of rounding."""
-    size, beyond = max(abs(entry.analytical), abs(entry.numeric)), entry.error - 2 * entry.bar
-    return beyond / size if beyond > 0 else math.inf
+def _relative(
+    analytical: Array | float, numeric: Array | float, bar: Array | float, least: Array | float = 0.0
+) -> Array:
+    """By how much of their size, which is taken for ``least`` at the least, entries are wrong beyond their bars.
+
+    It is infinite where they are wrong within them, which is no case of rounding.
+    """
+    with np.errstate(all="ignore"):
+        beyond = np.abs(np.subtract(analytical, numeric)) - np.multiply(2, bar)
+        relative = beyond / np.maximum(np.maximum(np.abs(analytical), np.abs(numeric)), least)
+    return np.where((beyond > 0) & np.isfinite(relative), relative, math.inf)

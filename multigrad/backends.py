@@ -8,7 +8,7 @@ these members, registered under the entry-point group ``multigrad.backends``, is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -244,11 +244,7 @@ def get_backend(name: str) -> Backend:
     matches = _registered().get(name, ())
     if not matches:
         known = ", ".join(repr(n) for n in available_backends()) or "none is installed"
-        from difflib import get_close_matches
-
-        alike = get_close_matches(name, available_backends(), n=1, cutoff=0.5)
-        meant = f"did you mean {alike[0]!r}? " if alike else ""
-        raise UnknownBackend(f"unknown backend {name!r}; {meant}known: {known}")
+        raise UnknownBackend(f"unknown backend {name!r}; {_meant(name, available_backends(), 0.5)}known: {known}")
     entry, *others = matches
     if others:
         raise DuplicateBackend(
@@ -327,14 +323,19 @@ def accept_options(backend: Backend, given: Mapping[str, Any], general: Sequence
     given = {name: value for name, value in given.items() if name not in OPTIONAL}
     unknown = sorted(set(given) - backend.options)
     if unknown:
-        from difflib import get_close_matches
-
         own = ", ".join(sorted(backend.options - set(OPTIONAL))) or "none"
-        alike = get_close_matches(unknown[0], {*general, *backend.options}, n=1)
-        meant = f"did you mean {alike[0]!r}? " if alike else ""
+        meant = _meant(unknown[0], {*general, *backend.options}, 0.6)
         every = f"for all backends: {', '.join(general)}; " if general else ""
         raise InvalidUse(
             "unknown_option",
             f"there is no option {', '.join(map(repr, unknown))}; {meant}{every}for {backend.name!r} alone: {own}",
         )
     return given
+
+
+def _meant(name: str, known: Collection[str], alike: float) -> str:
+    """Ask for the known name that is most like this one, if any is so much ``alike``."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1, cutoff=alike)
+    return f"did you mean {close[0]!r}? " if close else ""

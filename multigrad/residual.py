@@ -41,8 +41,9 @@ def foreign_noise(f: Callable[[Array], Array], x: Array, seed: int) -> float:
     direction = np.where(np.isfinite(x), rng.choice([-1.0, 1.0], x.shape) * rng.uniform(0.5, 1.0, x.shape), 0.0)
     with np.errstate(all="ignore"):
         noise, _ = _noise_along(f, x, scale_of(x) * direction)
-        if float(np.max(noise, initial=0.0)) > FOREIGN_NOISE and (share_of(x) < 1).any():
-            beside, moves = _noise_along(f, x, scale_of(x) * share_of(x) * direction)
+        share = share_of(x)
+        if float(np.max(noise, initial=0.0)) > FOREIGN_NOISE and (share < 1).any():
+            beside, moves = _noise_along(f, x, scale_of(x) * share * direction)
             noise = np.where(moves, np.minimum(noise, beside), noise)
     largest = float(np.max(noise, initial=0.0))
     return largest if largest > FOREIGN_NOISE else 0.0

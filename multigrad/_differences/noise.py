@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from multigrad._differences.directions import signed
+from multigrad._differences.directions import Mask, signed
 from multigrad.backends import Array, Leaf
 
 POINTS = 9
@@ -146,7 +146,7 @@ def offset(values: Array, here: Array) -> Array:
     return np.asarray(np.max(apart, axis=0, initial=0.0, where=np.isfinite(apart)))
 
 
-def _moves_by_quanta(table: Array) -> npt.NDArray[np.bool_]:
+def _moves_by_quanta(table: Array) -> Mask:
     """Whether all steps between neighbours, (lines, spacings, POINTS, m), are a few times the smallest of them.
 
     They may be equal then, by accident or since f is linear: no noise is to be read from either.
@@ -157,7 +157,7 @@ def _moves_by_quanta(table: Array) -> npt.NDArray[np.bool_]:
     return np.asarray(((quanta == np.round(quanta)) & (quanta <= FEW_QUANTA)).all(axis=2))
 
 
-def _goes_to_and_fro(table: Array) -> npt.NDArray[np.bool_]:
+def _goes_to_and_fro(table: Array) -> Mask:
     """Whether f turns round more often along a line, (lines, spacings, POINTS, m), than a wave or a jump makes it."""
     sign = np.sign(np.diff(table, axis=2))
     for k in range(1, sign.shape[2]):  # a step of 0 goes on as before
@@ -165,7 +165,7 @@ def _goes_to_and_fro(table: Array) -> npt.NDArray[np.bool_]:
     return np.asarray((sign[:, :, 1:] * sign[:, :, :-1] < 0).sum(axis=2) >= TURNS)
 
 
-def _settle(sigma: Array, usable: npt.NDArray[np.bool_], rounding: Array) -> Array:
+def _settle(sigma: Array, usable: Mask, rounding: Array) -> Array:
     """Choose among the spacings, (lines, spacings, m) -> (lines, m).
 
     The smallest usable one has the least of f's smooth part in it. But errors of an approximation vary slowly, and

@@ -9,9 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from multigrad._differences.directions import Index
+from multigrad._differences.directions import Index, Mask
 from multigrad._sparsity.sparse import Pattern
 
 
@@ -29,7 +28,7 @@ def colours(pattern: Pattern) -> Index:
     return np.where(empty, 0, first[columns] + rank)
 
 
-def _first(kinds: Index) -> npt.NDArray[np.bool_]:
+def _first(kinds: Index) -> Mask:
     """Whether each line is the first of its kind."""
     found = np.zeros(len(kinds), np.bool_)
     found[np.unique(kinds, return_index=True)[1]] = True

@@ -16,7 +16,7 @@ from multigrad.consistency.answers import Consistency
 from multigrad.consistency.call import Call
 from multigrad.consistency.comparison import compare
 from multigrad.consistency.conventions import DEFINITIONS, LEGAL, Convention
-from multigrad.consistency.handover import WIDER, dtype_of, is_array
+from multigrad.consistency.handover import WIDER, is_array
 from multigrad.consistency.matching import Declared, Layout
 from multigrad.consistency.report import ConsistencyReport
 from multigrad.errors import BackendUnavailable, ConventionWarning, InconsistentFunctions, InvalidUse, UnknownBackend
@@ -134,7 +134,7 @@ def announce(report: ConsistencyReport) -> None:
 def _in_both_precisions(call: Call) -> ConsistencyReport:
     """Compare at the inputs' own precision; where that is low and the sides differ, in float64 as well."""
     own = compare(call)
-    low = any(is_array(v) and dtype_of(v) in WIDER for v in call.leaves)
+    low = any(is_array(v) and _arguments.dtype_of(v) in WIDER for v in call.leaves)
     if not low or own:
         return own
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from multigrad._arguments import dtype_of
 from multigrad.backends import Backend
 from multigrad.consistency.matching import Axes
 from multigrad.errors import InvalidUse
@@ -52,11 +53,6 @@ def is_array(value: object) -> bool:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.dtype.kind in "biufc"
     return hasattr(value, "__dlpack__")
-
-
-def dtype_of(value: Any) -> str:
-    """The name of an array's dtype, whatever the framework."""
-    return str(value.dtype).rpartition(".")[2]
 
 
 def shareable(value: Any) -> Any:
