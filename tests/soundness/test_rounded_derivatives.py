@@ -8,19 +8,7 @@ import pytest
 from multigrad import check_grad
 
 torch = pytest.importorskip("torch")
-
-
-class Scaled(torch.autograd.Function):
-    """The identity with a gradient that is off by a factor."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any, factor: float) -> Any:
-        ctx.factor = factor
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, u: Any) -> Any:
-        return u * ctx.factor, None
+from tests.torch.scaled import Scaled
 
 
 def verdict(fn: Any, x: Any, **options: Any) -> str:

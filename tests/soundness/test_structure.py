@@ -11,6 +11,7 @@ from multigrad import check_grad
 from multigrad.errors import InvalidUse
 
 torch = pytest.importorskip("torch")
+from tests.torch.scaled import Scaled
 
 X = np.array([0.3, -0.7, 1.1])
 
@@ -95,16 +96,7 @@ def test_sparse(layout: str) -> None:
     for masked in (True, False):
         assert check_grad(lambda s, m=masked: s.to_dense(masked_grad=m), sparse).verdict == "ok"
 
-    class Wrong(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            return 1.5 * g
-
-    report = check_grad(lambda s: Wrong.apply(s.to_dense()) ** 3, sparse, raise_exception=False)
+    report = check_grad(lambda s: Scaled.apply(s.to_dense(), 1.5) ** 3, sparse, raise_exception=False)
     assert report.verdict == "mismatch"
     assert report.worst[0].input.startswith("inputs[0].values()[")
 

@@ -14,6 +14,7 @@ from multigrad_torch._autograd import engine
 
 from .flattening import flatten
 from .low_precision import CASES
+from .scaled import Scaled
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*TorchScript:DeprecationWarning"),
@@ -26,28 +27,6 @@ pytestmark = [
 ]
 
 PROMOTED = [name for name, case in CASES.items() if case.promotes]
-
-
-class Scaled(torch.autograd.Function):
-    """The identity, its derivative wrong by a factor."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, factor):
-        return x.clone()
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.factor = inputs[1]
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.factor, None
-
-    @staticmethod
-    def jvp(ctx, t, _):
-        return t * ctx.factor
 
 
 def scaled(fn, factor):
